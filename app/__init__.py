@@ -1,0 +1,1 @@
+"""RigTune's core: everything except the window and the probes. Imports no Qt."""

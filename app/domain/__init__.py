@@ -1,0 +1,1 @@
+"""Values the whole program speaks in; imports nothing of ours."""

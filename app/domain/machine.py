@@ -1,0 +1,303 @@
+"""What this machine is and does now. Readings that cannot be had are ``None``."""
+
+from enum import StrEnum
+from typing import Protocol
+
+from app.domain.record import Record
+
+
+class GpuKind(StrEnum):
+    """How a device relates to the machine."""
+
+    DISCRETE = "discrete"
+    INTEGRATED = "integrated"
+    SOFTWARE = "software"
+    REMOTE = "remote"
+    UNKNOWN = "unknown"
+
+
+class PowerState(StrEnum):
+    """Whether the device is awake; reading most values would wake a sleeping one."""
+
+    AWAKE = "awake"
+    ASLEEP = "asleep"
+    UNKNOWN = "unknown"
+
+
+class PowerSource(StrEnum):
+    """Where the machine's power comes from."""
+
+    AC = "ac"
+    BATTERY = "battery"
+    UNKNOWN = "unknown"
+
+
+class HostInfo(Record, frozen=True, kw_only=True):
+    """CPU, RAM and the operating system.
+
+    Attributes:
+        os: ``linux`` or ``windows`` (or another ``sys.platform`` family).
+        os_version: Kernel or build.
+        cpu_name: Marketing name.
+        cores_physical: Physical cores this process may use.
+        cores_logical: Logical cores this process may use.
+        cores_performance: P-cores on hybrid CPUs, ``None`` where all are alike or unknown.
+        ram_bytes: Installed (or cgroup-limited) memory.
+        ram_available_bytes: Available now.
+        swap_bytes: Swap size.
+        power_source: AC or battery.
+        battery_pct: Charge, 0–100.
+        is_laptop: Whether it is a portable machine.
+        virtualization: ``wsl2``, ``container``, ``vm`` or ``None``.
+        missing: Reason per absent field, by field name.
+    """
+
+    os: str
+    os_version: str | None = None
+    cpu_name: str | None = None
+    cores_physical: int | None = None
+    cores_logical: int | None = None
+    cores_performance: int | None = None
+    ram_bytes: int | None = None
+    ram_available_bytes: int | None = None
+    swap_bytes: int | None = None
+    power_source: PowerSource = PowerSource.UNKNOWN
+    battery_pct: float | None = None
+    is_laptop: bool | None = None
+    virtualization: str | None = None
+    missing: dict[str, str] = {}
+
+
+class GpuInfo(Record, frozen=True, kw_only=True):
+    """One GPU as one probe identifies it; constant while the driver stays loaded.
+
+    Attributes:
+        probe: Name of the probe that says so (``nvml``, ``drm``, …).
+        uuid: GPU or MIG UUID.
+        pci_id: ``domain:bus:device.function``, lower case, four-digit domain.
+        vulkan_uuid: Vulkan device UUID.
+        name: Marketing name.
+        vendor: ``nvidia``, ``amd``, ``intel`` or other.
+        kind: Discrete or integrated.
+        driver: Kernel or vendor driver and its version.
+        cuda_version: CUDA level of the driver, e.g. ``13.0``.
+        vram_total_bytes: Dedicated memory.
+        shared_total_bytes: System memory the device may use (GTT, shared).
+        unified_memory: Whether device memory is system memory.
+        drives_display: Whether a display hangs on it.
+        boot_vga: Whether firmware showed the boot screen on it.
+        pcie_gen_max: Highest link generation of card and slot.
+        pcie_width_max: Highest link width.
+        power_limit_min_w: Lowest settable limit.
+        power_limit_max_w: Highest settable limit.
+        power_limit_default_w: Vendor's default.
+        power_limit_settable: Whether a limit can be set at all (rights aside).
+        temp_slowdown_c: Temperature at which the firmware slows the device down.
+        node: Kernel device node, e.g. ``card1``.
+        missing: Reason per absent field, by field name.
+    """
+
+    probe: str
+    uuid: str | None = None
+    pci_id: str | None = None
+    vulkan_uuid: str | None = None
+    name: str | None = None
+    vendor: str | None = None
+    kind: GpuKind = GpuKind.UNKNOWN
+    driver: str | None = None
+    cuda_version: str | None = None
+    vram_total_bytes: int | None = None
+    shared_total_bytes: int | None = None
+    unified_memory: bool | None = None
+    drives_display: bool | None = None
+    boot_vga: bool | None = None
+    pcie_gen_max: int | None = None
+    pcie_width_max: int | None = None
+    power_limit_min_w: float | None = None
+    power_limit_max_w: float | None = None
+    power_limit_default_w: float | None = None
+    power_limit_settable: bool | None = None
+    temp_slowdown_c: float | None = None
+    node: str | None = None
+    missing: dict[str, str] = {}
+
+    @property
+    def key(self) -> str:
+        """Stable identity: UUID, else PCI address, else Vulkan UUID, else probe and name."""
+        return self.uuid or self.pci_id or self.vulkan_uuid or f"{self.probe}:{self.name}"
+
+
+class GpuProcess(Record, frozen=True, kw_only=True):
+    """A program that holds memory on a GPU."""
+
+    pid: int
+    name: str | None = None
+    vram_bytes: int | None = None
+
+
+class GpuSample(Record, frozen=True, kw_only=True):
+    """One moment of one GPU.
+
+    Attributes:
+        key: ``GpuInfo.key``.
+        t_ns: ``time.perf_counter_ns()`` at reading.
+        power_state: Awake or asleep; when asleep nothing else was read.
+        busy_pct: Share of time with work present (not compute used), 0–100.
+        mem_busy_pct: Memory controller busy time, 0–100.
+        vram_used_bytes: Dedicated memory in use.
+        vram_free_bytes: Dedicated memory free.
+        shared_used_bytes: System memory in use by the device.
+        temp_c: Core temperature.
+        temp_memory_c: Memory temperature.
+        power_w: Draw.
+        power_limit_w: Enforced limit.
+        clock_mhz: Core clock.
+        clock_memory_mhz: Memory clock.
+        fan_pct: Fan speed.
+        throttle: Reasons that slow the device now; ``None`` = unknown, empty = none.
+        pcie_gen: Link generation now.
+        pcie_width: Link width now.
+        pcie_rx_bytes_s: Bytes per second into the device.
+        pcie_tx_bytes_s: Bytes per second out of the device.
+        processes: Who holds memory; ``None`` = unknown.
+        missing: Reason per absent field.
+    """
+
+    key: str
+    t_ns: int
+    power_state: PowerState = PowerState.UNKNOWN
+    busy_pct: float | None = None
+    mem_busy_pct: float | None = None
+    vram_used_bytes: int | None = None
+    vram_free_bytes: int | None = None
+    shared_used_bytes: int | None = None
+    temp_c: float | None = None
+    temp_memory_c: float | None = None
+    power_w: float | None = None
+    power_limit_w: float | None = None
+    clock_mhz: float | None = None
+    clock_memory_mhz: float | None = None
+    fan_pct: float | None = None
+    throttle: tuple[str, ...] | None = None
+    pcie_gen: int | None = None
+    pcie_width: int | None = None
+    pcie_rx_bytes_s: float | None = None
+    pcie_tx_bytes_s: float | None = None
+    processes: tuple[GpuProcess, ...] | None = None
+    missing: dict[str, str] = {}
+
+
+class HostSample(Record, frozen=True, kw_only=True):
+    """One moment of CPU and RAM."""
+
+    t_ns: int
+    cpu_busy_pct: float | None = None
+    ram_available_bytes: int | None = None
+    swap_used_bytes: int | None = None
+    cpu_temp_c: float | None = None
+    power_source: PowerSource = PowerSource.UNKNOWN
+
+
+class EngineDevice(Record, frozen=True, kw_only=True):
+    """A device as the engine lists it.
+
+    Attributes:
+        name: Engine name, e.g. ``CUDA0``, ``Vulkan1``, ``RPC0``.
+        backend: Backend that owns it, e.g. ``CUDA``, ``RPC``, ``CPU``.
+        description: What the driver calls it.
+        kind: Discrete, integrated, software or remote.
+        total_bytes: Memory; 0 is reported as ``None``.
+        free_bytes: Free memory when listed, never above ``total_bytes``.
+        pci_id: ``domain:bus:device.function`` where the backend knows it.
+        endpoint: Network address of a remote device.
+    """
+
+    name: str
+    backend: str
+    description: str
+    kind: GpuKind
+    total_bytes: int | None = None
+    free_bytes: int | None = None
+    pci_id: str | None = None
+    endpoint: str | None = None
+
+
+class EngineInfo(Record, frozen=True, kw_only=True):
+    """The llama.cpp build in use.
+
+    Attributes:
+        version: Version of the binding.
+        llama_version: ``llama_version()``.
+        commit: llama.cpp commit of the vendored sources, where known.
+        backends: Loaded backends.
+        devices: Every device but the CPU.
+        supports_offload: Whether any layer can leave the CPU.
+    """
+
+    version: str
+    llama_version: str
+    commit: str | None = None
+    backends: tuple[str, ...]
+    devices: tuple[EngineDevice, ...]
+    supports_offload: bool
+
+
+class Gpu(Record, frozen=True, kw_only=True):
+    """One physical GPU: every probe's and every backend's view of it, joined.
+
+    Attributes:
+        key: Stable identity (UUID, PCI address, Vulkan UUID or backend and endpoint).
+        info: What the probes say, merged; ``None`` where only the engine sees the device.
+        engine: The engine's names for it, best backend first.
+        unmatched: Why probes and engine could not be joined, if they could not.
+    """
+
+    key: str
+    info: GpuInfo | None = None
+    engine: tuple[EngineDevice, ...] = ()
+    unmatched: str | None = None
+
+
+class Machine(Record, frozen=True, kw_only=True):
+    """Host, GPUs and engine together."""
+
+    host: HostInfo
+    gpus: tuple[Gpu, ...] = ()
+    engine: EngineInfo | None = None
+
+
+class GpuProbe(Protocol):
+    """Talks to one vendor's stack. Never raises for an absent reading.
+
+    The constructor raises ``ProbeUnavailable`` when the stack is missing (a normal state).
+    """
+
+    name: str
+
+    def identify(self) -> tuple[GpuInfo, ...]:
+        """Return the GPUs this stack sees, without waking a sleeping one."""
+        ...
+
+    def sample(self) -> tuple[GpuSample, ...]:
+        """Return one reading per GPU, without waking a sleeping one."""
+        ...
+
+    def close(self) -> None:
+        """Release the vendor library."""
+        ...
+
+
+class HostProbe(Protocol):
+    """Reads CPU, RAM and power source."""
+
+    def identify(self) -> HostInfo:
+        """Return what the host is, with the availability of now."""
+        ...
+
+    def sample(self) -> HostSample:
+        """Return one reading."""
+        ...
+
+
+class ProbeUnavailable(Exception):
+    """The vendor stack of a probe is not on this machine (or cannot be used); says why."""

@@ -1,0 +1,1 @@
+"""The child process: the only part that loads llama.cpp."""
