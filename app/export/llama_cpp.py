@@ -1,0 +1,99 @@
+"""llama.cpp's own programs and its Python binding."""
+
+from app.domain.settings import FlashAttn, LoadMode
+from app.domain.sweep import GOAL_WORKLOADS, Goal
+from app.export.target import (
+    Exported,
+    command_line,
+    explicit_settings,
+    heading,
+    lost_placement,
+    one_line,
+)
+from app.store import Profile
+
+# llama-bench sizes the context by its test and has one thread count and one sequence
+_NOT_IN_BENCH = {"n_ctx", "n_threads_batch", "n_seq_max"}
+
+# values of ggml's enum that llama-cpp-python has no name for
+_NOT_IN_BINDING = {"bf16": "30"}
+
+
+def llama_server(profile: Profile, *, windows: bool) -> Exported:
+    """Return the ``llama-server`` command with every setting explicit and nothing fitted."""
+    arguments = ["llama-server", "--model", profile.model_path]
+    for info, value in explicit_settings(profile):
+        arguments += [info.flag, _text(value, ",")]
+    # without this llama-server may change what is not set, and what is set too low
+    arguments += ["--fit", "off"]
+    return Exported(text=command_line(arguments, windows=windows), notes=_remote(profile))
+
+
+def llama_bench(profile: Profile, *, windows: bool) -> Exported:
+    """Return the ``llama-bench`` command that repeats the profile's measurement."""
+    work = GOAL_WORKLOADS[profile.goal or Goal.CHAT]
+    arguments = ["llama-bench", "--model", profile.model_path]
+    arguments += ["--n-prompt", str(work.n_prompt), "--n-gen", str(work.n_gen)]
+    arguments += ["--n-depth", str(work.depth)]
+    for info, value in explicit_settings(profile):
+        if info.name not in _NOT_IN_BENCH:
+            arguments += [info.flag, _text(value, "/")]
+    notes = ["llama-bench makes the context as large as its test needs."]
+    settings = profile.settings
+    if settings.n_threads_batch not in {0, settings.n_threads}:
+        notes.append("llama-bench uses the decode threads for the prompt too.")
+    if settings.n_seq_max > 1:
+        notes.append("llama-bench measures one sequence at a time.")
+    text = command_line(arguments, windows=windows)
+    return Exported(text=text, notes=(*notes, *_remote(profile)))
+
+
+def llama_cpp_python(profile: Profile) -> Exported:
+    """Return a Python snippet that opens the model with llama-cpp-python."""
+    settings = profile.settings
+    values = {
+        "model_path": repr(profile.model_path),
+        "n_gpu_layers": settings.n_gpu_layers,
+        "n_ctx": settings.n_ctx,
+        "n_batch": settings.n_batch,
+        "n_ubatch": settings.n_ubatch,
+        # the binding's own default is half the cores, not the physical ones
+        "n_threads": settings.n_threads or "psutil.cpu_count(logical=False)",
+        "n_threads_batch": settings.n_threads_batch
+        or settings.n_threads
+        or "psutil.cpu_count(logical=False)",
+        "flash_attn": settings.flash_attn is FlashAttn.ON,
+        "type_k": _binding_type(settings.type_k),
+        "type_v": _binding_type(settings.type_v),
+        "use_mmap": settings.load_mode is LoadMode.MMAP,
+    }
+    notes = lost_placement(profile)
+    if settings.n_seq_max > 1:
+        notes.append(f"It answers one request at a time, not {settings.n_seq_max}.")
+    imports = ["import llama_cpp"]
+    if not settings.n_threads:
+        imports.append("import psutil")
+    lines = [
+        f"# {heading(profile)}",
+        *(f"# {one_line(note)}" for note in notes),
+        *imports,
+        "",
+        "llm = llama_cpp.Llama(",
+        *(f"    {name}={value}," for name, value in values.items()),
+        ")",
+    ]
+    return Exported(text="\n".join(lines) + "\n", file_name="rigtune_llm.py", notes=tuple(notes))
+
+
+def _binding_type(name: str) -> str:
+    return _NOT_IN_BINDING.get(name, f"llama_cpp.GGML_TYPE_{name.upper()}")
+
+
+def _text(value: object, separator: str) -> str:
+    return separator.join(value) if isinstance(value, tuple) else str(value)
+
+
+def _remote(profile: Profile) -> tuple[str, ...]:
+    if not any(d.startswith("RPC") for d in profile.settings.devices):
+        return ()
+    return ("Remote devices need --rpc with their addresses as well.",)

@@ -1,0 +1,77 @@
+"""What the formats share: the record they return, quoting, and the settings to write down."""
+
+import re
+import shlex
+import subprocess
+
+from app.domain.record import Record
+from app.domain.settings import SETTINGS, SettingInfo
+from app.store import Profile
+
+# cmd.exe gives these a meaning of their own outside quotes
+_WINDOWS_PLAIN = re.compile(r"[\w.,:/\\+=-]+")
+# 0 and "no device" leave the choice to the engine: the target's own default is the same
+_LEFT_TO_ENGINE: tuple[object, ...] = (0, ())
+_MAY_BE_LEFT = {"n_threads", "n_threads_batch", "devices"}
+
+
+class Exported(Record, frozen=True, kw_only=True):
+    """A profile in another program's words.
+
+    Attributes:
+        text: Command line or file content.
+        file_name: Name under which the target looks for it; ``None`` for a command.
+        notes: What the target cannot express, as sentences.
+    """
+
+    text: str
+    file_name: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+def explicit_settings(profile: Profile) -> list[tuple[SettingInfo, object]]:
+    """Return the settings that have a concrete value, in the order of ``SETTINGS``."""
+    values = [(info, getattr(profile.settings, info.name)) for info in SETTINGS]
+    return [
+        (info, value)
+        for info, value in values
+        if info.name not in _MAY_BE_LEFT or value not in _LEFT_TO_ENGINE
+    ]
+
+
+def command_line(arguments: list[str], *, windows: bool) -> str:
+    """Return ``arguments`` as one line to paste into a shell (POSIX, or cmd.exe)."""
+    if not windows:
+        return shlex.join(arguments)
+    return " ".join(_windows_quoted(a) for a in arguments)
+
+
+def one_line(text: str) -> str:
+    """Return ``text`` fit for a comment: no line break can end it early."""
+    return " ".join(text.split())
+
+
+def heading(profile: Profile) -> str:
+    """Return where a file comes from."""
+    return one_line(f"RigTune profile {profile.id}: {profile.name}")
+
+
+def lost_placement(profile: Profile) -> list[str]:
+    """Return notes on device choice and expert placement, for targets that have neither."""
+    notes = []
+    if profile.settings.devices:
+        devices = ", ".join(profile.settings.devices)
+        notes.append(f"The devices ({devices}) cannot be chosen here.")
+    if profile.settings.n_cpu_moe:
+        n = profile.settings.n_cpu_moe
+        notes.append(f"Keeping the expert tensors of {n} layers in RAM cannot be said here.")
+    return notes
+
+
+def _windows_quoted(argument: str) -> str:
+    quoted = subprocess.list2cmdline([argument])
+    if quoted.startswith('"') or _WINDOWS_PLAIN.fullmatch(quoted):
+        return quoted
+    # a trailing backslash would escape the closing quote
+    tail = len(argument) - len(argument.rstrip("\\"))
+    return f'"{quoted}{argument[len(argument) - tail :]}"'

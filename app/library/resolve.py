@@ -1,0 +1,57 @@
+"""Turns what a user types for a model into a file."""
+
+from pathlib import Path
+
+from app.domain.errors import UsageProblem
+from app.library.demo import demo_model
+from app.library.find import FoundModel, find_models
+
+DEMO = "demo"
+
+
+def resolve_model(name: str) -> Path:
+    """Return the file that ``name`` means: ``demo``, a path, or a model from ``models``.
+
+    Besides its full id, a found model answers to its name and to the last part of it, in any
+    case, as long as only one model does.
+
+    Raises:
+        UsageProblem: Nothing or several models answer to ``name``.
+        EnvironmentProblem: The demo model cannot be had.
+    """
+    if name == DEMO:
+        return demo_model()
+    path = Path(name).expanduser() if name.startswith("~/") else Path(name)
+    if path.is_file():
+        return path.absolute()
+    if path.is_dir():
+        message = f"{path} is a folder, not a model."
+        raise UsageProblem("model_is_folder", message, "Name the .gguf file inside it.")
+    return _found(name, find_models())
+
+
+def _found(name: str, models: tuple[FoundModel, ...]) -> Path:
+    wanted = name.casefold()
+    for names_of in (_ids, _names, _last_parts):
+        hits = [m for m in models if wanted in {n.casefold() for n in names_of(m)}]
+        if len(hits) == 1:
+            return Path(hits[0].path)
+        if hits:
+            ids = ", ".join(m.id for m in hits)
+            message = f"{name} may be one of {len(hits)} models: {ids}."
+            raise UsageProblem("model_ambiguous", message, "Use the full id or the path.")
+    message = f"There is no file or model called {name}."
+    hint = "`rigtune models` lists the models on this machine; `demo` is the demo model."
+    raise UsageProblem("model_not_found", message, hint)
+
+
+def _ids(model: FoundModel) -> tuple[str, ...]:
+    return (model.id, *model.aliases)
+
+
+def _names(model: FoundModel) -> tuple[str, ...]:
+    return tuple(i.partition(":")[2] for i in _ids(model))
+
+
+def _last_parts(model: FoundModel) -> tuple[str, ...]:
+    return tuple(n.rpartition("/")[2] for n in _names(model))

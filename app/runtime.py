@@ -1,0 +1,189 @@
+"""Where RigTune runs from and where it keeps things: the only reader of ``sys.frozen`` and paths.
+
+``RIGTUNE_HOME`` puts every folder under one place (a portable installation, and every test).
+"""
+
+import errno
+import os
+import secrets
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+from typing import Literal
+
+import platformdirs
+
+from app.domain.errors import EnvironmentProblem
+
+APP_NAME = "rigtune"
+HOME_VARIABLE = "RIGTUNE_HOME"
+
+Program = Literal["cli", "gui", "worker"]
+_Kind = Literal["data", "cache", "log", "runtime"]
+
+# per program: the module a source tree runs, the executable and arguments a bundle runs
+_PROGRAMS: dict[Program, tuple[str, tuple[str, ...]]] = {
+    "cli": ("app", ("rigtune",)),
+    "gui": ("views", ("rigtune-gui",)),
+    # the window's executable carries no engine, so workers always come from the console program
+    "worker": ("app.worker", ("rigtune", "--worker")),
+}
+_DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+def is_frozen() -> bool:
+    """Whether this is the shipped bundle and not a source tree."""
+    return bool(getattr(sys, "frozen", False))
+
+
+def source_root() -> Path:
+    """Return the folder that holds ``app`` and ``assets``: the repository or the bundle."""
+    if is_frozen():
+        return Path(getattr(sys, "_MEIPASS", Path(sys.executable).parent))
+    return Path(__file__).resolve().parent.parent
+
+
+def version() -> str:
+    """Return RigTune's version; the source tree's own file wins over stale metadata."""
+    project = source_root() / "pyproject.toml"
+    if project.is_file():
+        return str(tomllib.loads(project.read_text(encoding="utf-8"))["project"]["version"])
+    try:
+        return metadata.version(APP_NAME)
+    except metadata.PackageNotFoundError:
+        return "0+unknown"
+
+
+def asset(path: str) -> Path:
+    """Return where the shipped file ``assets/<path>`` lies."""
+    return source_root() / "assets" / path
+
+
+def sibling_command(program: Program) -> list[str]:
+    """Return the command line that starts another program of RigTune.
+
+    From source it needs ``sibling_environment`` unless the package is installed.
+
+    Args:
+        program: ``cli``, ``gui`` or ``worker``.
+    """
+    module, (executable, *arguments) = _PROGRAMS[program]
+    if not is_frozen():
+        return [sys.executable, "-m", module]
+    here = Path(sys.executable)
+    suffix = here.suffix if here.suffix.lower() == ".exe" else ""
+    return [str(here.parent / f"{executable}{suffix}"), *arguments]
+
+
+def sibling_environment() -> dict[str, str]:
+    """Return this process's environment, with the source tree importable for a sibling."""
+    environment = dict(os.environ)
+    if not is_frozen():
+        others = environment.get("PYTHONPATH")
+        parts = [str(source_root()), *([others] if others else [])]
+        environment["PYTHONPATH"] = os.pathsep.join(parts)
+    return environment
+
+
+def data_dir() -> Path:
+    """Return the folder for the database and models, created if need be.
+
+    Raises:
+        EnvironmentProblem: There is no home folder or it cannot be written.
+    """
+    return _folder("data")
+
+
+def cache_dir() -> Path:
+    """Return the folder for what can be made again, created if need be.
+
+    Raises:
+        EnvironmentProblem: There is no home folder or it cannot be written.
+    """
+    return _folder("cache")
+
+
+def log_dir() -> Path:
+    """Return the folder for logs and error reports, created if need be.
+
+    Raises:
+        EnvironmentProblem: There is no home folder or it cannot be written.
+    """
+    return _folder("log")
+
+
+def runtime_dir() -> Path:
+    """Return the folder for lock files and sockets of this user, created if need be.
+
+    The same for every process of the user on this machine, in a desktop session or not.
+
+    Raises:
+        EnvironmentProblem: It cannot be written.
+    """
+    return _folder("runtime")
+
+
+def atomic_write(path: Path, data: bytes) -> None:
+    """Write ``data`` so that ``path`` holds either the old or the new content, never a part.
+
+    Raises:
+        EnvironmentProblem: Disk full, no permission or another reason of the file system.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise write_problem(error, path) from error
+
+
+def write_problem(error: OSError, path: Path) -> EnvironmentProblem:
+    """Return the sentence for a file or folder that could not be written."""
+    if error.errno in _DISK_FULL:
+        hint = "Free some space, or set RIGTUNE_HOME to a folder on another disk."
+        return EnvironmentProblem("disk_full", f"The disk is full: {path} was not written.", hint)
+    reason = error.strerror or str(error)
+    hint = "Check its permissions, or set RIGTUNE_HOME to a folder that can be written."
+    return EnvironmentProblem("not_writable", f"{path} cannot be written: {reason}.", hint)
+
+
+def _folder(kind: _Kind) -> Path:
+    try:
+        path = _folder_path(kind)
+    except RuntimeError:  # newer platformdirs refuse an account without a home
+        path = Path()
+    if not path.is_absolute():
+        message = "This account has no home folder, so there is no place to keep results."
+        raise EnvironmentProblem("no_home", message, "Set RIGTUNE_HOME to a folder of your own.")
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise write_problem(error, path) from error
+    return path
+
+
+def _folder_path(kind: _Kind) -> Path:
+    if home := os.environ.get(HOME_VARIABLE):
+        return Path(home).absolute() / kind
+    if kind == "runtime" and sys.platform == "linux":
+        return _linux_runtime_path()
+    find = getattr(platformdirs, f"user_{kind}_path")
+    return Path(find(APP_NAME, appauthor=False))
+
+
+def _linux_runtime_path() -> Path:
+    """Return the folder of this login, or one beside the data where there is none.
+
+    The usual fallback, a predictable name under /tmp, is one that another user can take first.
+    """
+    base = Path(os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.geteuid()}")
+    if base.is_absolute() and base.is_dir() and base.stat().st_uid == os.geteuid():
+        return base / APP_NAME
+    return _folder_path("data") / "runtime"

@@ -1,0 +1,151 @@
+"""Commands and snippet against what llama.cpp and its binding really accept."""
+
+import ast
+import importlib.util
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from app.domain.settings import KV_TYPES, SETTINGS
+from app.export import export, render
+from tests.fakes.models import make_model
+from tests.fakes.profiles import PROFILE, with_settings
+
+FLAGS = json.loads((Path(__file__).parents[2] / "golden" / "llama_flags.json").read_bytes())
+
+
+def _options(text: str) -> dict[str, str]:
+    words = shlex.split(text)[1:]
+    return dict(zip(words[::2], words[1::2], strict=True))
+
+
+@pytest.mark.parametrize("program", ["llama-server", "llama-bench"])
+def test_commands_use_only_real_flags(program: str) -> None:
+    """Every flag is one that this version of the program parses."""
+    words = shlex.split(export(PROFILE, program, windows=False))
+    assert words[0] == program
+    assert {w for w in words[1:] if w.startswith("--")} <= set(FLAGS[program])
+
+
+def test_llama_server_says_every_setting() -> None:
+    """Each row of the settings table is there with its value, and fitting is off."""
+    options = _options(export(PROFILE, "llama-server", windows=False))
+    assert options.pop("--model") == PROFILE.model_path
+    assert options.pop("--fit") == "off"
+    expected = {
+        "--n-gpu-layers": "27",
+        "--n-cpu-moe": "3",
+        "--ctx-size": "8192",
+        "--batch-size": "2048",
+        "--ubatch-size": "1024",
+        "--flash-attn": "on",
+        "--cache-type-k": "q8_0",
+        "--cache-type-v": "q8_0",
+        "--threads": "8",
+        "--threads-batch": "16",
+        "--load-mode": "none",
+        "--device": "CUDA0,CUDA1",
+        "--parallel": "4",
+    }
+    assert options == expected
+    assert len(expected) == len(SETTINGS)
+
+
+def test_what_is_left_to_the_engine_is_not_said() -> None:
+    """Thread counts of 0 and an empty device list mean the target's own choice."""
+    profile = with_settings(n_threads=0, n_threads_batch=0, devices=())
+    options = _options(export(profile, "llama-server", windows=False))
+    assert not {"--threads", "--threads-batch", "--device"} & set(options)
+    zero = _options(export(with_settings(n_gpu_layers=0), "llama-server", windows=False))
+    assert zero["--n-gpu-layers"] == "0"
+
+
+def test_llama_bench_repeats_the_goal_s_workload() -> None:
+    """The benchmark runs the goal's prompt, answer and depth with the profile's settings."""
+    exported = render(PROFILE, "llama-bench", windows=False)
+    options = _options(exported.text)
+    assert (options["--n-prompt"], options["--n-gen"], options["--n-depth"]) == (
+        "512",
+        "256",
+        "2048",
+    )
+    assert options["--device"] == "CUDA0/CUDA1", "a comma would start a second test"
+    assert "--ctx-size" not in options
+    assert len(exported.notes) == 3
+
+
+def test_remote_devices_need_their_addresses() -> None:
+    """A profile on remote devices says that the command is not complete."""
+    notes = render(with_settings(devices=("RPC0",)), "llama-server").notes
+    assert any("--rpc" in note for note in notes)
+
+
+@pytest.mark.parametrize("n_threads", [0, 8])
+def test_python_snippet_uses_only_real_parameters(n_threads: int) -> None:
+    """The snippet parses, and every argument and constant exists in the installed binding."""
+    exported = render(
+        with_settings(n_threads=n_threads, n_threads_batch=n_threads), "llama-cpp-python"
+    )
+    (call,) = (n for n in ast.walk(ast.parse(exported.text)) if _is_llama_call(n))
+    assert isinstance(call, ast.Call)
+    names = {k.arg for k in call.keywords}
+    assert names <= _binding_parameters()
+    values = {k.arg: ast.unparse(k.value) for k in call.keywords}
+    assert ast.literal_eval(values["model_path"]) == PROFILE.model_path
+    assert (values["flash_attn"], values["use_mmap"]) == ("True", "False")
+    assert len(exported.notes) == 3
+    assert all(f"# {note}" in exported.text for note in exported.notes)
+
+
+@pytest.mark.parametrize("kind", [k for k in KV_TYPES if k != "bf16"])
+def test_kv_types_are_constants_of_the_binding(kind: str) -> None:
+    """The names of KV types become constants that the binding has."""
+    source = (_binding() / "llama_cpp.py").read_text(encoding="utf-8")
+    (line,) = [
+        x for x in export(with_settings(type_k=kind), "llama-cpp-python").splitlines() if "_k=" in x
+    ]
+    constant = line.split(".")[-1].rstrip(",")
+    assert f"\n{constant} = " in source
+
+
+@pytest.mark.engine
+def test_python_snippet_opens_the_model(tmp_path: Path) -> None:
+    """The engine really takes the snippet's values: they are in its own parameters afterwards."""
+    model = make_model(tmp_path / "it's tiny.gguf", "llama")
+    changes = {"n_gpu_layers": 0, "n_ctx": 512, "n_batch": 256, "n_ubatch": 128, "n_threads": 2}
+    profile = with_settings(**changes, type_k="bf16", type_v="f16", n_threads_batch=1, n_seq_max=1)
+    profile = msgspec.structs.replace(profile, model_path=str(model))
+    fields = ("n_ctx", "n_batch", "n_ubatch", "n_threads", "n_threads_batch", "type_k", "type_v")
+    report = f"p = llm.context_params; print([getattr(p, n) for n in {fields}], llm.n_ctx())"
+    # a build with loadable backends (ours) starts without any; a stock one ignores this
+    load = "import os, llama_cpp; llama_cpp.llama_cpp._lib.ggml_backend_load_all_from_path("
+    load += "os.path.join(os.path.dirname(llama_cpp.__file__), 'lib').encode())\n"
+    script = load + export(profile, "llama-cpp-python") + report
+    result = subprocess.run(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, check=True
+    )
+    assert result.stdout.splitlines()[-1] == "[512, 256, 128, 2, 1, 30, 1] 512"
+
+
+def _is_llama_call(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and ast.unparse(node.func) == "llama_cpp.Llama"
+
+
+def _binding() -> Path:
+    """Find the binding without loading its engine into this process."""
+    spec = importlib.util.find_spec("llama_cpp")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent
+
+
+def _binding_parameters() -> set[str]:
+    tree = ast.parse((_binding() / "llama.py").read_text(encoding="utf-8"))
+    (llama,) = (n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Llama")
+    (init,) = (n for n in llama.body if isinstance(n, ast.FunctionDef) and n.name == "__init__")
+    return {a.arg for a in (*init.args.args, *init.args.kwonlyargs)} - {"self"}
