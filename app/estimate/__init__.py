@@ -1,0 +1,1 @@
+"""Pure formulas: what a configuration needs per device, and what bandwidth allows."""

@@ -1,0 +1,154 @@
+"""The instant estimate: every part of every device from the file's header alone."""
+
+from app.domain.memory import DeviceMemory
+from app.domain.model import ModelSpec
+from app.domain.settings import Settings
+from app.estimate.compute import ERROR_FRAC, compute_buffers, layer_dims
+from app.estimate.kv import LayerCache, is_swa, layer_caches
+from app.estimate.profile import (
+    DEFAULT_PROFILE,
+    EngineProfile,
+    FormulaDevice,
+    context_shape,
+)
+from app.estimate.weights import (
+    HOST,
+    HOST_ALIGNMENT,
+    WeightTable,
+    layer_devices,
+    place_weights,
+    repacked_blocks,
+    weight_table,
+)
+
+HOST_NAME = "host"
+_F32 = 4
+
+
+class Formula:
+    """Sums the tensor table once; then each configuration takes well under a millisecond."""
+
+    def __init__(
+        self,
+        spec: ModelSpec,
+        devices: tuple[FormulaDevice, ...],
+        profile: EngineProfile = DEFAULT_PROFILE,
+    ) -> None:
+        """Prepare for ``spec`` on ``devices`` (the order decides which blocks each gets)."""
+        self.spec = spec
+        self.devices = devices
+        self.profile = profile
+        self._dims = layer_dims(spec)
+        self._host = weight_table(spec, HOST_ALIGNMENT)
+        self._repacked = repacked_blocks(spec)
+        self._rope_layers = tuple(
+            spec.arch != "gemma4" or not is_swa(spec, i) for i in range(spec.n_layer)
+        )
+        kinds = {(d.alignment, d.row_pad) for d in devices}
+        tables = {kind: weight_table(spec, *kind) for kind in kinds}
+        self._tables = tuple(tables[d.alignment, d.row_pad] for d in devices)
+
+    @property
+    def known(self) -> bool:
+        """Whether cache and compute are covered; otherwise only weights are given."""
+        return self.spec.formula_known
+
+    def places(self, settings: Settings) -> tuple[int, ...]:
+        """Return the device index of each block and, last, of the output layer."""
+        return layer_devices(self.spec.n_layer, settings.n_gpu_layers, self._used(settings)[0])
+
+    def estimate(self, settings: Settings) -> tuple[DeviceMemory, ...]:
+        """Return the need per device (``host`` last), without driver parts and verdicts."""
+        devices, tables = self._used(settings)
+        places = layer_devices(self.spec.n_layer, settings.n_gpu_layers, devices)
+        weights = place_weights(
+            tables,
+            self._host,
+            places,
+            settings,
+            self.profile,
+            has_host_buffer=bool(devices and devices[0].has_host_buffer),
+            rope_layers=self._rope_layers,
+        )
+        names = [*(d.name for d in devices), HOST_NAME]
+        if not self.known:
+            return tuple(
+                DeviceMemory(device=name, weights_bytes=w, total_bytes=w)
+                for name, w in zip(names, weights, strict=True)
+            )
+        return self._complete(settings, devices, places, weights, names)
+
+    def error_bytes(self, device: DeviceMemory) -> int:
+        """Return by how much the total of ``device`` may be off, bytes."""
+        return int((device.compute_bytes or 0) * ERROR_FRAC)
+
+    def repacked_bytes(self, settings: Settings) -> int:
+        """Return what the CPU copies of its mapped weights, bytes; 0 with pinned weights."""
+        devices, _ = self._used(settings)
+        if not self.profile.repack or (devices and devices[0].has_host_buffer):
+            return 0
+        total = 0
+        for layer, place in enumerate(self.places(settings)[:-1]):
+            n_bytes, n_expert_bytes = self._repacked[layer]
+            if place == HOST:
+                total += n_bytes
+            elif layer < settings.n_cpu_moe:
+                total += n_expert_bytes
+        return total
+
+    def _used(
+        self, settings: Settings
+    ) -> tuple[tuple[FormulaDevice, ...], tuple[WeightTable, ...]]:
+        if not settings.devices:
+            # without layers and names the engine opens no device at all
+            return (self.devices, self._tables) if settings.n_gpu_layers > 0 else ((), ())
+        pairs = {d.name: (d, t) for d, t in zip(self.devices, self._tables, strict=True)}
+        used = [pairs[name] for name in settings.devices if name in pairs]
+        return tuple(d for d, _ in used), tuple(t for _, t in used)
+
+    def _complete(
+        self,
+        settings: Settings,
+        devices: tuple[FormulaDevice, ...],
+        places: tuple[int, ...],
+        weights: list[int],
+        names: list[str],
+    ) -> tuple[DeviceMemory, ...]:
+        caches = layer_caches(self.spec, settings, self.profile)
+        kv, states = self._cache_sums(caches, places, len(devices))
+        compute = compute_buffers(
+            self.spec,
+            self._dims,
+            settings,
+            profile=self.profile,
+            places=places,
+            host=self._host,
+            offloads=tuple(d.has_op_offload for d in devices),
+        )
+        shape = context_shape(settings, self.profile)
+        parts = []
+        for i, name in enumerate(names):
+            output = self.spec.n_vocab * shape.n_seq * _F32 if name == HOST_NAME else 0
+            parts.append(
+                DeviceMemory(
+                    device=name,
+                    weights_bytes=weights[i],
+                    kv_cache_bytes=kv[i],
+                    recurrent_state_bytes=states[i],
+                    compute_bytes=compute[i],
+                    output_bytes=output,
+                    total_bytes=weights[i] + kv[i] + states[i] + compute[i] + output,
+                )
+            )
+        return tuple(parts)
+
+    def _cache_sums(
+        self, caches: tuple[LayerCache, ...], places: tuple[int, ...], n_devices: int
+    ) -> tuple[list[int], list[int]]:
+        kv = [0] * (n_devices + 1)
+        states = [0] * (n_devices + 1)
+        for cache, place in zip(caches, places, strict=False):
+            home = place if self.profile.offload_kqv else HOST
+            kv[home] += cache.kv_bytes
+            states[home] += cache.state_bytes
+        return kv, states

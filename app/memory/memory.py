@@ -1,0 +1,271 @@
+"""One model on one machine: what configurations need, whether they fit, and what would."""
+
+import time
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from app.domain.errors import ErrorInfo
+from app.domain.machine import HostInfo
+from app.domain.memory import DeviceMemory, MemoryEstimate, MemorySource, Verdict
+from app.domain.model import ModelSpec
+from app.domain.settings import LoadMode, Settings
+from app.domain.sweep import SearchDevice
+from app.estimate.ceiling import ceiling_tok_s, token_bytes
+from app.estimate.formula import Formula
+from app.estimate.profile import DEFAULT_PROFILE, EngineProfile, FormulaDevice
+from app.memory.inverse import Fits, cheapest, largest, smallest
+from app.memory.judge import HOST, Judgement, Surroundings, free_now, judge
+from app.memory.overhead import Overhead, is_cpu_backed
+
+Planned = tuple[DeviceMemory, ...] | ErrorInfo
+Planner = Callable[[Settings], Planned]
+PlanCache = dict[tuple[str, Settings, str], Planned]
+
+_CUDA_LIKE = frozenset({"CUDA", "ROCm", "HIP", "MUSA"})
+_CTX_STEP = 256
+# search bound where the model does not say what it was trained for
+_MAX_CTX = 1 << 20
+# from exact to coarse; the first that fits loses least
+KV_LADDER = ("f16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0")
+
+
+class Memory:
+    """Chooses formula or dry run, judges, and answers inverse questions.
+
+    Not thread-safe. Free memory is that of construction: make a new one, or ``freed``, when it
+    changed.
+    """
+
+    def __init__(
+        self,
+        spec: ModelSpec,
+        devices: tuple[SearchDevice, ...],
+        host: HostInfo | None = None,
+        planner: Planner | None = None,
+        *,
+        headroom_bytes: int | None = None,
+        reserve_bytes: int = 0,
+        displays: frozenset[str] = frozenset(),
+        unified: frozenset[str] = frozenset(),
+        calibration: Mapping[str, Overhead] | None = None,
+        cache: PlanCache | None = None,
+        engine_build: str = "",
+        profile: EngineProfile = DEFAULT_PROFILE,
+    ) -> None:
+        """Prepare for one model.
+
+        Args:
+            spec: The model.
+            devices: Engine devices with the free memory of now; empty = CPU only.
+            host: RAM and its availability.
+            planner: The worker's dry run; ``None`` = only the formula.
+            headroom_bytes: What to leave free per device; ``None`` = 512 MiB on a card that
+                drives a display, 256 MiB elsewhere.
+            reserve_bytes: What else must fit on the first device.
+            displays: Devices a display hangs on.
+            unified: Devices whose memory is system memory.
+            calibration: Overheads learned from real loads, by ``calibration_slot``.
+            cache: Dry runs so far, shared between instances.
+            engine_build: What identifies the engine's build in ``cache``.
+            profile: How the engine creates contexts.
+        """
+        self.spec = spec
+        self._around = Surroundings(
+            devices=devices,
+            host=host,
+            displays=displays,
+            unified=unified,
+            headroom_bytes=headroom_bytes,
+            reserve_bytes=reserve_bytes,
+            calibration=dict(calibration or {}),
+        )
+        self._planner = planner
+        self._cache = cache if cache is not None else {}
+        self._build = engine_build
+        self._profile = profile
+        self._formula = Formula(spec, tuple(formula_device(d) for d in devices), profile)
+
+    def estimate(self, settings: Settings, *, exact: bool = False) -> MemoryEstimate:
+        """Return the need of ``settings`` and whether it fits.
+
+        Args:
+            settings: The configuration.
+            exact: Ask the engine's dry run; without a planner the formula answers.
+        """
+        start_ns = time.perf_counter_ns()
+        answer_with = self._planned if exact and self._planner else self._calculated
+        answer = answer_with(settings)
+        elapsed_ms = (time.perf_counter_ns() - start_ns) / 1e6
+        return msgspec.structs.replace(answer, elapsed_ms=elapsed_ms)
+
+    def freed(self, free_more: Mapping[str, int]) -> "Memory":
+        """Return the same with more free memory per device: "if I close that program"."""
+        devices = tuple(
+            msgspec.structs.replace(d, free_bytes=d.free_bytes + free_more.get(d.id, 0))
+            for d in self._around.devices
+        )
+        return Memory(
+            self.spec,
+            devices,
+            self._around.host,
+            self._planner,
+            headroom_bytes=self._around.headroom_bytes,
+            reserve_bytes=self._around.reserve_bytes,
+            displays=self._around.displays,
+            unified=self._around.unified,
+            calibration=self._around.calibration,
+            cache=self._cache,
+            engine_build=self._build,
+            profile=self._profile,
+        )
+
+    def max_n_gpu_layers(self, settings: Settings, *, exact: bool = False) -> int | None:
+        """Return the most layers the devices hold at this context; ``None`` = not even none.
+
+        RAM is not asked here; the estimate of the answer has its verdict.
+        """
+        if not self._around.devices:
+            return 0
+        return self._search("n_gpu_layers", settings, 0, self.spec.max_gpu_layers, exact=exact)
+
+    def max_n_ctx(self, settings: Settings, *, exact: bool = False) -> int | None:
+        """Return the longest context that fits at the layers of ``settings``, tokens.
+
+        At most what the model was trained for, in steps of 256.
+        """
+        high = (self.spec.n_ctx_train or _MAX_CTX) // _CTX_STEP
+        return self._search("n_ctx", settings, 1, max(1, high), _CTX_STEP, exact=exact)
+
+    def min_n_cpu_moe(self, settings: Settings, *, exact: bool = False) -> int | None:
+        """Return how many layers must keep their experts in RAM for the rest to fit."""
+        if self.spec.n_expert == 0:
+            return None
+        fast = smallest(0, self.spec.n_layer, self._fits_with("n_cpu_moe", settings, exact=False))
+        if not exact:
+            return fast
+        fits = self._fits_with("n_cpu_moe", settings, exact=True)
+        return smallest(0, self.spec.n_layer, fits, self.spec.n_layer if fast is None else fast)
+
+    def cheapest_kv(
+        self,
+        settings: Settings,
+        kv_types: tuple[str, ...] = KV_LADDER,
+        *,
+        exact: bool = False,
+    ) -> str | None:
+        """Return the first of ``kv_types``, used for K and V, with which it fits."""
+
+        def fits(kv_type: str) -> bool:
+            changed = msgspec.structs.replace(settings, type_k=kv_type, type_v=kv_type)
+            return self._fits(changed, exact=exact)
+
+        return cheapest(kv_types, fits)
+
+    def next_layer_bytes(self, settings: Settings, *, exact: bool = False) -> int | None:
+        """Return what one more GPU layer costs over all devices; ``None`` when all are there."""
+        if settings.n_gpu_layers >= self.spec.max_gpu_layers:
+            return None
+        more = msgspec.structs.replace(settings, n_gpu_layers=settings.n_gpu_layers + 1)
+        before = self.estimate(settings, exact=exact).device_bytes()
+        return sum(self.estimate(more, exact=exact).device_bytes().values()) - sum(before.values())
+
+    def predicted_tok_s(
+        self, settings: Settings, bandwidth_gb_s: Mapping[str, float], depth: int = 0
+    ) -> float | None:
+        """Return the decode speed that bandwidth allows at most (estimated)."""
+        read = token_bytes(self.spec, settings, self._formula.devices, depth, self._profile)
+        return ceiling_tok_s(read, dict(bandwidth_gb_s))
+
+    def _search(
+        self, name: str, settings: Settings, low: int, high: int, step: int = 1, *, exact: bool
+    ) -> int | None:
+        fast = largest(low, high, self._fits_with(name, settings, step, exact=False))
+        best = fast
+        if exact:
+            fits = self._fits_with(name, settings, step, exact=True)
+            best = largest(low, high, fits, low if fast is None else fast)
+        return None if best is None else best * step
+
+    def _fits_with(self, name: str, settings: Settings, step: int = 1, *, exact: bool) -> Fits:
+        def fits(value: int) -> bool:
+            changed = msgspec.structs.replace(settings, **{name: value * step})
+            return self._fits(changed, exact=exact, with_ram=name == "n_ctx")
+
+        return fits
+
+    def _fits(self, settings: Settings, *, exact: bool, with_ram: bool = True) -> bool:
+        estimate = self.estimate(settings, exact=exact)
+        if with_ram or not estimate.devices:
+            return estimate.verdict is Verdict.FITS
+        return all(d.verdict is Verdict.FITS for d in estimate.devices if d.device != HOST)
+
+    def _calculated(self, settings: Settings) -> MemoryEstimate:
+        parts = self._formula.estimate(settings)
+        errors = {p.device: self._formula.error_bytes(p) for p in parts}
+        judgement = self._judge(parts, settings, errors)
+        note = judgement.note
+        if not self._formula.known:
+            note = note or f"No formula for {self.spec.arch}: the dry run knows."
+        return MemoryEstimate(
+            devices=judgement.devices,
+            source=MemorySource.FORMULA,
+            verdict=judgement.verdict,
+            note=note,
+            max_error_pct=_error_pct(parts, errors) if self._formula.known else None,
+        )
+
+    def _planned(self, settings: Settings) -> MemoryEstimate:
+        planned = self._plan(settings)
+        if isinstance(planned, ErrorInfo):
+            return MemoryEstimate(
+                devices=(),
+                source=MemorySource.DRY_RUN,
+                verdict=Verdict.DOES_NOT_FIT,
+                note=planned.message,
+            )
+        judgement = self._judge(planned, settings, {})
+        return MemoryEstimate(
+            devices=judgement.devices,
+            source=MemorySource.DRY_RUN,
+            verdict=judgement.verdict,
+            note=judgement.note,
+        )
+
+    def _plan(self, settings: Settings) -> Planned:
+        assert self._planner is not None
+        plain = msgspec.structs.replace(
+            settings, n_threads=0, n_threads_batch=0, load_mode=LoadMode.MMAP
+        )
+        key = (self.spec.fingerprint, plain, self._build)
+        if key not in self._cache:
+            self._cache[key] = self._planner(settings)
+        return self._cache[key]
+
+    def _judge(
+        self, parts: tuple[DeviceMemory, ...], settings: Settings, errors: Mapping[str, int]
+    ) -> Judgement:
+        around = self._around
+        if settings.load_mode is LoadMode.MMAP:
+            repacked = self._formula.repacked_bytes(settings)
+            around = msgspec.structs.replace(around, repacked_bytes=repacked)
+        return judge(parts, settings, around, errors)
+
+
+def formula_device(device: SearchDevice) -> FormulaDevice:
+    """Return what the formula must know of ``device``, by its backend."""
+    cpu_backed = is_cpu_backed(device)
+    return FormulaDevice(
+        name=device.id,
+        split=float(free_now(device)),
+        has_host_buffer=device.backend != "RPC",
+        has_op_offload=device.backend != "RPC",
+        alignment=32 if cpu_backed else 128,
+        row_pad=512 if device.backend in _CUDA_LIKE else 1,
+    )
+
+
+def _error_pct(parts: tuple[DeviceMemory, ...], errors: Mapping[str, int]) -> float:
+    """Return the widest error bar over the devices (RAM only where there is no other)."""
+    gpus = [p for p in parts if p.device != HOST and p.total_bytes] or list(parts)
+    return max(100 * errors[p.device] / p.total_bytes for p in gpus if p.total_bytes)

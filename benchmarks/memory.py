@@ -1,0 +1,204 @@
+"""Compares the memory formula with the engine's dry run, and with real allocation.
+
+    PYTHONPATH=. python benchmarks/memory.py [--rpc HOST:PORT]
+
+Every tiny architecture of the tests and every popular shape (header only) is planned over a grid
+of settings, in RAM and, with ``--rpc``, on a remote device. Printed per component: median and
+worst difference, and by how much totals were too low. Tiny models are also really loaded: a dry
+run must equal the allocation byte for byte. Exit code 1 if weights or cache differ anywhere.
+"""
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from app.domain.errors import ErrorInfo
+from app.domain.machine import EngineDevice
+from app.domain.memory import DeviceMemory
+from app.domain.model import ModelSpec
+from app.domain.settings import FlashAttn, LoadMode, Settings
+from app.domain.sweep import SearchDevice
+from app.domain.trial import Workload
+from app.domain.units import MIB
+from app.estimate.formula import Formula
+from app.gguf import read_model
+from app.memory.memory import formula_device
+from app.rig.planner import plan_with
+from app.rig.process import Launch, WorkerProcess, drain, start_worker
+from app.worker.protocol import Load, RunTrial, TrialStarted
+from tests.fakes.models import POPULAR, TINY_ARCHS, make_model, sparse_model
+
+SILENCE_S = 60.0
+# tiny models' buffers are mostly alignment: percentages say nothing there
+SMALLEST = 32 * MIB
+CONTEXTS: tuple[dict[str, object], ...] = (
+    {"n_ctx": 4096},
+    {"n_ctx": 600},
+    {"n_ctx": 131072},
+    {"n_ctx": 32768, "type_k": "q8_0", "type_v": "q8_0"},
+    {"n_ctx": 8192, "n_ubatch": 2048, "n_seq_max": 4},
+    {"n_ctx": 4096, "n_ubatch": 128, "flash_attn": FlashAttn.OFF},
+    {"n_ctx": 16384, "n_seq_max": 2, "flash_attn": FlashAttn.OFF},
+)
+
+
+def main() -> int:
+    """Run the comparison and print it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rpc", action="append", default=[], metavar="HOST:PORT")
+    options = parser.parse_args()
+    worker = drain(start_worker(Launch(rpc=tuple(options.rpc))))
+    devices = worker.engine.devices if worker.engine else ()
+    report = Report()
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            for path, is_tiny in models(Path(folder)):
+                report.begin(path.stem)
+                compare(worker, path, devices[:1], report)
+                if is_tiny:
+                    allocate(worker, path, devices[:1], report)
+    finally:
+        worker.close()
+    return report.print()
+
+
+class Report:
+    """Collects differences and prints them."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self.differences: dict[str, list[float]] = {}
+        self.mismatches: list[str] = []
+        self.worst_under = (0, "")
+        self.formula_ms: list[float] = []
+        self.dry_run_ms: list[float] = []
+        self._model = ""
+
+    def begin(self, model: str) -> None:
+        """Name what the next entries belong to."""
+        self._model = model
+
+    def exact(self, what: str, ours: int, engine: int) -> None:
+        """Note a component that must be identical."""
+        self.differences.setdefault(what, []).append(abs(ours - engine) / MIB)
+        if ours != engine:
+            self.mismatches.append(f"{self._model}: {what} {ours} instead of {engine}")
+
+    def close(self, what: str, ours: int, engine: int) -> None:
+        """Note a component that is modelled, as a share of the engine's figure."""
+        if engine > SMALLEST:
+            self.differences.setdefault(what, []).append(100 * abs(ours - engine) / engine)
+        if engine - ours > self.worst_under[0]:
+            self.worst_under = (engine - ours, f"{self._model} {what}")
+
+    def print(self) -> int:
+        """Print the table and return the exit code."""
+        for what, values in self.differences.items():
+            unit = "MiB" if what in {"weights", "cache", "allocation"} else "%"
+            print(
+                f"{what:12} n={len(values):5}  median {statistics.median(values):8.3f} {unit}"
+                f"  worst {max(values):8.3f} {unit}"
+            )
+        under, where = self.worst_under
+        print(f"most under: {under / MIB:.1f} MiB ({where})")
+        for name, times in (("formula", self.formula_ms), ("dry run", self.dry_run_ms)):
+            print(f"{name}: median {statistics.median(times):.2f} ms, worst {max(times):.2f} ms")
+        for line in self.mismatches[:20]:
+            print("MISMATCH", line)
+        return 1 if self.mismatches else 0
+
+
+def models(folder: Path) -> Iterator[tuple[Path, bool]]:
+    """Write the models one by one; the flag says whether it can be loaded."""
+    for arch in TINY_ARCHS:
+        for kind in ("F16", "Q4_0"):
+            yield make_model(folder / f"{arch}-{kind}.gguf", arch, tensor_type=kind), True
+    for name in POPULAR:
+        yield sparse_model(folder / f"{name}.gguf", name), False
+
+
+def compare(
+    worker: WorkerProcess, path: Path, devices: tuple[EngineDevice, ...], report: Report
+) -> None:
+    """Plan every setting both ways."""
+    spec = read_model(path)
+    formula = Formula(spec, tuple(formula_device(_search_device(d)) for d in devices))
+    for settings in grid(spec, devices):
+        start_ns = time.perf_counter_ns()
+        ours = formula.estimate(settings)
+        report.formula_ms.append((time.perf_counter_ns() - start_ns) / 1e6)
+        start_ns = time.perf_counter_ns()
+        planned = plan_with(worker, str(path), settings)
+        report.dry_run_ms.append((time.perf_counter_ns() - start_ns) / 1e6)
+        if isinstance(planned, ErrorInfo):
+            continue
+        for mine, engine in zip(ours, planned, strict=True):
+            note(report, mine, engine)
+
+
+def note(report: Report, ours: DeviceMemory, engine: DeviceMemory) -> None:
+    """Compare one device."""
+    report.exact("weights", ours.weights_bytes or 0, engine.weights_bytes or 0)
+    report.exact("cache", cache_bytes(ours), cache_bytes(engine))
+    report.close("compute", ours.compute_bytes or 0, engine.compute_bytes or 0)
+    report.close("total", ours.total_bytes, engine.total_bytes)
+
+
+def allocate(
+    worker: WorkerProcess, path: Path, devices: tuple[EngineDevice, ...], report: Report
+) -> None:
+    """Load for real and compare with the dry run of the same settings."""
+    settings = Settings(
+        n_gpu_layers=99 if devices else 0, n_ctx=1024, load_mode=LoadMode.NONE,
+        devices=tuple(d.name for d in devices),
+    )  # fmt: skip
+    planned = plan_with(worker, str(path), settings)
+    drain(worker.ask(Load(model_path=str(path), settings=settings), "load", silence))
+    trial = RunTrial(
+        settings=settings, workload=Workload(n_prompt=8, n_gen=1), min_reps=1, max_reps=1, max_s=1.0
+    )
+    real = [r for r in worker.ask(trial, "context", silence) if isinstance(r, TrialStarted)]
+    if not real or isinstance(planned, ErrorInfo):
+        report.mismatches.append(f"{path.stem}: could not be loaded")
+        return
+    for mine, engine in zip(planned, real[0].devices, strict=True):
+        report.exact("allocation", mine.total_bytes, engine.total_bytes)
+
+
+def grid(spec: ModelSpec, devices: tuple[EngineDevice, ...]) -> Iterator[Settings]:
+    """Return the settings to compare."""
+    names = tuple(d.name for d in devices)
+    n_layer = spec.n_layer
+    layers = (0, n_layer // 2, n_layer, n_layer + 1) if devices else (0,)
+    for n_gpu_layers in layers:
+        for n_cpu_moe in (0, n_layer) if spec.n_expert and n_gpu_layers else (0,):
+            base = Settings(n_gpu_layers=n_gpu_layers, n_cpu_moe=n_cpu_moe, devices=names)
+            for context in CONTEXTS:
+                yield msgspec.structs.replace(base, **context)
+
+
+def silence(_phase: str) -> float:
+    """Return how long the worker may be silent, seconds."""
+    return SILENCE_S
+
+
+def cache_bytes(device: DeviceMemory) -> int:
+    """Return cache and state together: the engine does not tell a hybrid's apart."""
+    return (device.kv_cache_bytes or 0) + (device.recurrent_state_bytes or 0)
+
+
+def _search_device(device: EngineDevice) -> SearchDevice:
+    return SearchDevice(
+        id=device.name, kind=device.kind, backend=device.backend,
+        total_bytes=device.total_bytes or 0, free_bytes=device.free_bytes or 0,
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(main())

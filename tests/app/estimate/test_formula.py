@@ -1,0 +1,126 @@
+"""The whole formula: monotone in every knob, silent about what it does not know."""
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.domain.model import ModelSpec
+from app.domain.settings import KV_TYPES, FlashAttn, Settings
+from app.estimate.formula import Formula
+from app.estimate.profile import FormulaDevice
+from tests.fakes.shapes import a_spec, dense_tensors, moe_tensors
+
+GPU = FormulaDevice(name="RPC0", split=1.0, has_op_offload=False, has_host_buffer=False)
+PAIR = (GPU, FormulaDevice(name="RPC1", split=2.0, has_op_offload=False, has_host_buffer=False))
+N_LAYER = 6
+
+DENSE = a_spec(
+    n_layer=N_LAYER, n_swa=256, swa_layers=(True, False) * 3,
+    tensors=dense_tensors(n_layer=N_LAYER, n_embd=256, n_vocab=1024, n_ff=512, n_q=256, n_kv=128),
+)  # fmt: skip
+MOE = a_spec(
+    n_layer=N_LAYER, n_expert=8, n_expert_used=2,
+    tensors=moe_tensors(
+        n_layer=N_LAYER, n_embd=256, n_vocab=1024, n_ff_exp=128, n_expert=8, n_q=256, n_kv=128
+    ),
+)  # fmt: skip
+
+specs = st.sampled_from([DENSE, MOE])
+settings = st.builds(
+    Settings,
+    n_gpu_layers=st.integers(0, N_LAYER + 1),
+    n_cpu_moe=st.integers(0, N_LAYER),
+    n_ctx=st.integers(256, 65536),
+    n_ubatch=st.integers(32, 2048),
+    flash_attn=st.sampled_from([FlashAttn.ON, FlashAttn.OFF]),
+    type_k=st.sampled_from(sorted(KV_TYPES)),
+    type_v=st.sampled_from(sorted(KV_TYPES)),
+    n_seq_max=st.integers(1, 4),
+)
+
+
+def on_gpus(spec: ModelSpec, asked: Settings) -> int:
+    return sum(d.total_bytes for d in Formula(spec, (GPU,)).estimate(asked)[:-1])
+
+
+def everywhere(spec: ModelSpec, asked: Settings) -> int:
+    return sum(d.total_bytes for d in Formula(spec, (GPU,)).estimate(asked))
+
+
+@given(spec=specs, asked=settings, more=st.integers(1, N_LAYER))
+def test_more_layers_never_need_less_of_the_device(
+    spec: ModelSpec, asked: Settings, more: int
+) -> None:
+    """Each further GPU layer costs device memory or nothing.
+
+    One exception is the engine's own: with experts, the step to *all* layers releases the
+    buffers that copies between RAM and device needed.
+    """
+    most = N_LAYER if spec.n_expert else N_LAYER + 1
+    fewer = msgspec.structs.replace(asked, n_gpu_layers=min(asked.n_gpu_layers, most))
+    wider = msgspec.structs.replace(asked, n_gpu_layers=min(asked.n_gpu_layers + more, most))
+    assert on_gpus(spec, wider) >= on_gpus(spec, fewer)
+
+
+@given(spec=specs, asked=settings, more=st.integers(1, 65536))
+def test_more_context_never_needs_less(spec: ModelSpec, asked: Settings, more: int) -> None:
+    """A longer context costs memory or nothing, on each device and in RAM."""
+    longer = msgspec.structs.replace(asked, n_ctx=asked.n_ctx + more)
+    formula = Formula(spec, PAIR)
+    for before, after in zip(formula.estimate(asked), formula.estimate(longer), strict=True):
+        assert after.total_bytes >= before.total_bytes
+
+
+@given(spec=specs, asked=settings, kv_type=st.sampled_from(sorted(KV_TYPES)))
+def test_a_wider_type_never_needs_less(spec: ModelSpec, asked: Settings, kv_type: str) -> None:
+    """A type with more bytes per element costs memory or nothing."""
+    other = msgspec.structs.replace(asked, type_k=kv_type, type_v=kv_type)
+    f32 = msgspec.structs.replace(asked, type_k="f32", type_v="f32")
+    assert everywhere(spec, f32) >= everywhere(spec, other)
+
+
+@given(asked=settings, more=st.integers(1, N_LAYER))
+def test_experts_in_ram_never_need_more_of_the_device(asked: Settings, more: int) -> None:
+    """Keeping the experts of further layers in RAM frees device memory or nothing."""
+    kept = msgspec.structs.replace(asked, n_cpu_moe=asked.n_cpu_moe + more)
+    assert on_gpus(MOE, kept) <= on_gpus(MOE, asked)
+
+
+@given(spec=specs, asked=settings)
+def test_total_is_the_sum_of_its_parts(spec: ModelSpec, asked: Settings) -> None:
+    """No byte of a device is outside a part, and none is negative."""
+    for device in Formula(spec, PAIR).estimate(asked):
+        parts = (
+            device.weights_bytes,
+            device.kv_cache_bytes,
+            device.recurrent_state_bytes,
+            device.compute_bytes,
+            device.output_bytes,
+        )
+        known = [p for p in parts if p is not None]
+        assert min(known) >= 0
+        assert device.total_bytes == sum(known)
+
+
+def test_unknown_architecture_gives_weights_only() -> None:
+    """Where cache and compute are not covered they are ``None``, never a guess."""
+    spec = msgspec.structs.replace(DENSE, formula_known=False)
+    on_gpu, in_ram = Formula(spec, (GPU,)).estimate(Settings(n_gpu_layers=99))
+    assert (on_gpu.weights_bytes or 0) + (in_ram.weights_bytes or 0) == spec.weights_bytes
+    assert on_gpu.kv_cache_bytes is None
+    assert on_gpu.compute_bytes is None
+
+
+def test_named_devices_are_used_in_the_order_asked() -> None:
+    """``Settings.devices`` picks and orders; others get nothing."""
+    formula = Formula(DENSE, PAIR)
+    used = formula.estimate(Settings(n_gpu_layers=99, devices=("RPC1",)))
+    assert [d.device for d in used] == ["RPC1", "host"]
+
+
+def test_no_layers_and_no_names_mean_no_device() -> None:
+    """As the engine: CPU only opens nothing; a device named is opened even for zero layers."""
+    formula = Formula(DENSE, PAIR)
+    assert [d.device for d in formula.estimate(Settings(n_gpu_layers=0))] == ["host"]
+    named = formula.estimate(Settings(n_gpu_layers=0, devices=("RPC0",)))
+    assert [d.device for d in named] == ["RPC0", "host"]
