@@ -259,11 +259,19 @@ class Gpu(Record, frozen=True, kw_only=True):
 
 
 class Machine(Record, frozen=True, kw_only=True):
-    """Host, GPUs and engine together."""
+    """Host, GPUs and engine together.
+
+    Attributes:
+        host: CPU, RAM and system.
+        gpus: Every GPU once, however many sources see it.
+        engine: The llama.cpp build; ``None`` while it has not been asked.
+        unavailable: Why a vendor's stack is not used, by probe name; normal on most machines.
+    """
 
     host: HostInfo
     gpus: tuple[Gpu, ...] = ()
     engine: EngineInfo | None = None
+    unavailable: dict[str, str] = {}
 
 
 class GpuProbe(Protocol):
@@ -296,6 +304,25 @@ class HostProbe(Protocol):
 
     def sample(self) -> HostSample:
         """Return one reading."""
+        ...
+
+
+class ProbeSet(Protocol):
+    """The probes a machine offers, and why the others are not there."""
+
+    @property
+    def host(self) -> HostProbe:
+        """Reads CPU, RAM and power source."""
+        ...
+
+    @property
+    def gpus(self) -> tuple[GpuProbe, ...]:
+        """One probe per vendor stack found, the more precise first."""
+        ...
+
+    @property
+    def unavailable(self) -> dict[str, str]:
+        """Why a stack is not used, by probe name."""
         ...
 
 

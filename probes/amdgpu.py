@@ -1,0 +1,112 @@
+"""What the ``amdgpu`` driver says in sysfs. All files are readable without rights."""
+
+from app.domain.machine import GpuKind
+from probes import hwmon
+from probes.pci import PciGpu, link
+from probes.reading import Absence, scaled, whole_number
+from probes.tree import Tree
+
+INTEGRATED_IDS = {
+    *("1309", "130a", "130b", "130c", "130d", "130e", "130f", "1313", "1315", "9874", "98e4"),
+    *("15d8", "15dd", "1636", "1638", "164c", "163f", "1435", "164d", "164e", "1681", "1506"),
+    *("15bf", "15c8", "15e7", "13c0", "150e", "1586", "1900", "1901", "1114"),
+}
+"""PCI ids of GPUs inside processors, for drivers too old to say it through ``gpu_metrics``."""
+
+
+def kind_by_id(gpu: PciGpu) -> GpuKind:
+    """Return card or part of the processor by PCI id alone (all that a sleeping GPU tells)."""
+    if not gpu.device_id:
+        return GpuKind.UNKNOWN
+    return GpuKind.INTEGRATED if gpu.device_id in INTEGRATED_IDS else GpuKind.DISCRETE
+
+
+def kind(tree: Tree, gpu: PciGpu) -> GpuKind:
+    """Return whether an awake GPU is a card or part of the processor.
+
+    Neither PCI class nor ``boot_vga`` tells. The metrics table does: its format is 1.x for
+    cards and 2.x or 3.x for processors (kernel, ``kgd_pp_interface.h``).
+    """
+    head = tree.head(f"{gpu.path}/gpu_metrics", 4)
+    revision = 0 if isinstance(head, Absence) or len(head) < 4 else head[2]
+    if revision in {2, 3}:
+        return GpuKind.INTEGRATED
+    return GpuKind.DISCRETE if revision == 1 else kind_by_id(gpu)
+
+
+def identity(tree: Tree, gpu: PciGpu, kind_: GpuKind) -> dict[str, object]:
+    """Return the constant facts of an awake GPU."""
+    folder = hwmon.folder_of(tree, gpu.path, ("amdgpu",))
+    integrated = kind_ is GpuKind.INTEGRATED
+    generation, width = _link(tree, gpu, "max", integrated=integrated)
+    low = hwmon.sensor(tree, folder, "power1_cap_min", factor=hwmon.MICRO)
+    high = hwmon.sensor(tree, folder, "power1_cap_max", factor=hwmon.MICRO)
+    return {
+        "name": tree.text(f"{gpu.path}/product_name"),
+        # On a processor this is only the part of RAM that firmware carved out.
+        "vram_total_bytes": _bytes(tree, gpu, "mem_info_vram_total"),
+        "shared_total_bytes": _bytes(tree, gpu, "mem_info_gtt_total"),
+        "unified_memory": integrated,
+        "pcie_gen_max": generation,
+        "pcie_width_max": width,
+        "power_limit_min_w": low,
+        "power_limit_max_w": high,
+        "power_limit_default_w": hwmon.sensor(
+            tree, folder, "power1_cap_default", factor=hwmon.MICRO
+        ),
+        # Some boards show a range of one value.
+        "power_limit_settable": not (isinstance(low, Absence) or low == high),
+        "temp_slowdown_c": hwmon.temperature(tree, folder, "junction", "edge", suffix="crit"),
+    }
+
+
+def reading(tree: Tree, gpu: PciGpu) -> dict[str, object]:
+    """Return the raw readings of an awake GPU."""
+    folder = hwmon.folder_of(tree, gpu.path, ("amdgpu",))
+    total, used = (_bytes(tree, gpu, f"mem_info_vram_{what}") for what in ("total", "used"))
+    both = isinstance(total, int) and isinstance(used, int)
+    values: dict[str, object] = {
+        "busy_pct": _bytes(tree, gpu, "gpu_busy_percent"),
+        "mem_busy_pct": _bytes(tree, gpu, "mem_busy_percent"),
+        "vram_used_bytes": used,
+        "vram_free_bytes": int(total) - int(used) if both else used,
+        "shared_used_bytes": _bytes(tree, gpu, "mem_info_gtt_used"),
+        # The hottest spot is what the firmware slows down by.
+        "temp_c": hwmon.temperature(tree, folder, "junction", "edge"),
+        "temp_memory_c": hwmon.temperature(tree, folder, "mem"),
+        "power_w": hwmon.sensor(tree, folder, "power1_average", "power1_input", factor=hwmon.MICRO),
+        "power_limit_w": hwmon.sensor(tree, folder, "power1_cap", factor=hwmon.MICRO),
+        "clock_mhz": hwmon.sensor(tree, folder, "freq1_input", factor=hwmon.MICRO),
+        "clock_memory_mhz": hwmon.sensor(tree, folder, "freq2_input", factor=hwmon.MICRO),
+    }
+    if Absence.NO_PERMISSION in values.values():
+        # Newer kernels answer EPERM while the card sleeps: it fell asleep between the reads.
+        return {
+            name: Absence.ASLEEP if value is Absence.NO_PERMISSION else value
+            for name, value in values.items()
+        }
+    return values
+
+
+def slow_reading(tree: Tree, gpu: PciGpu) -> dict[str, object]:
+    """Return what changes slowly: fan and link."""
+    folder = hwmon.folder_of(tree, gpu.path, ("amdgpu",))
+    generation, width = _link(
+        tree, gpu, "current", integrated=kind(tree, gpu) is GpuKind.INTEGRATED
+    )
+    return {
+        "fan_pct": scaled(hwmon.sensor(tree, folder, "pwm1"), 100 / 255),
+        "pcie_gen": generation,
+        "pcie_width": width,
+    }
+
+
+def _link(tree: Tree, gpu: PciGpu, which: str, *, integrated: bool) -> tuple[object, object]:
+    # Inside a processor the link is fictional (16 GT/s x16 is shown).
+    if integrated:
+        return Absence.NOT_APPLICABLE, Absence.NOT_APPLICABLE
+    return link(tree, gpu, which)
+
+
+def _bytes(tree: Tree, gpu: PciGpu, file: str) -> int | Absence:
+    return whole_number(tree.text(f"{gpu.path}/{file}"))

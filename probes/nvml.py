@@ -1,0 +1,148 @@
+"""The one door to NVML: every call goes through ``query`` and never raises.
+
+``pynvml`` is imported inside functions: the module loads without an NVIDIA driver and on every
+system. Only reading calls are ever named; setting lives in the power helper.
+"""
+
+import contextlib
+import threading
+from typing import Any, Protocol
+
+from probes.reading import Absence
+
+REASONS: dict[int, Absence] = {
+    1: Absence.DRIVER_NOT_LOADED,
+    3: Absence.NOT_SUPPORTED,
+    4: Absence.NO_PERMISSION,
+    6: Absence.NO_DATA,
+    9: Absence.DRIVER_NOT_LOADED,
+    12: Absence.LIB_MISSING,
+    13: Absence.SYMBOL_MISSING,
+    15: Absence.LOST,
+    16: Absence.LOST,
+    17: Absence.NO_PERMISSION,
+    18: Absence.VERSION_MISMATCH,
+    21: Absence.NO_DATA,
+    25: Absence.SYMBOL_MISSING,
+    26: Absence.SYMBOL_MISSING,
+    28: Absence.LOST,
+}
+"""NVML return code → reason; any other code is ``error``. (``pynvml.NVML_ERROR_*``.)"""
+
+
+class Nvml(Protocol):
+    """What the NVIDIA probe needs of NVML. Never raises."""
+
+    def start(self) -> Absence | None:
+        """Load and initialise the library; ``None`` when it works, else why not."""
+        ...
+
+    def stop(self) -> None:
+        """Release every handle and the library: a held one keeps a laptop's GPU awake."""
+        ...
+
+    def query(self, function: str, *args: int, device: str | None = None) -> Any:
+        """Return the plain answer of an NVML call, or an ``Absence``.
+
+        Args:
+            function: Name in ``pynvml``.
+            args: Arguments after the handle; for ``nvmlDeviceGetFieldValues`` one field id.
+            device: ``pci:<bus id>`` or ``index:<n>``; ``None`` for a system call.
+        """
+        ...
+
+
+class LiveNvml:
+    """NVML of this machine."""
+
+    def __init__(self) -> None:
+        """Touch nothing: the library is loaded by ``start``."""
+        self._handles: dict[str, Any] = {}
+        self._pynvml: Any = None
+        self._lock = threading.Lock()
+
+    def start(self) -> Absence | None:
+        """Load and initialise the library; ``None`` when it works, else why not."""
+        try:
+            import pynvml  # noqa: PLC0415 - absent from machines without the package
+        except ImportError:
+            return Absence.LIB_MISSING
+        try:
+            pynvml.nvmlInit()
+        except pynvml.NVMLError as error:
+            return REASONS.get(error.value, Absence.ERROR)
+        self._pynvml = pynvml
+        return None
+
+    def stop(self) -> None:
+        """Release every handle and the library."""
+        with self._lock:
+            self._handles.clear()
+            if self._pynvml is not None:
+                # It may be gone with the driver already: then nothing is left to release.
+                with contextlib.suppress(self._pynvml.NVMLError):
+                    self._pynvml.nvmlShutdown()
+                self._pynvml = None
+
+    def query(self, function: str, *args: int, device: str | None = None) -> Any:
+        """Return the plain answer of an NVML call, or an ``Absence``."""
+        with self._lock:
+            nvml = self._pynvml
+            if nvml is None:
+                return Absence.DRIVER_NOT_LOADED
+            if not hasattr(nvml, function):
+                return Absence.SYMBOL_MISSING
+            try:
+                return self._call(function, device, args)
+            except nvml.NVMLError as error:
+                return REASONS.get(error.value, Absence.ERROR)
+            except TypeError:
+                # A wrapper of another release takes other arguments.
+                return Absence.SYMBOL_MISSING
+            except (OSError, ValueError):
+                return Absence.ERROR
+
+    def _call(self, function: str, device: str | None, args: tuple[int, ...]) -> Any:
+        call = getattr(self._pynvml, function)
+        if device is None:
+            return plain(call(*args))
+        handle = self._handle(device)
+        if function == "nvmlDeviceGetFieldValues":
+            return field_value(call(handle, list(args))[0])
+        return plain(call(handle, *args))
+
+    def _handle(self, device: str) -> Any:
+        if device not in self._handles:
+            kind, _, name = device.partition(":")
+            nvml = self._pynvml
+            self._handles[device] = (
+                nvml.nvmlDeviceGetHandleByIndex(int(name))
+                if kind == "index"
+                else nvml.nvmlDeviceGetHandleByPciBusId(name.encode())
+            )
+        return self._handles[device]
+
+
+FIELD_MEMBERS = {0: "dVal", 1: "uiVal", 2: "ulVal", 3: "ullVal", 4: "sllVal", 5: "siVal"}
+"""``valueType`` of a field → member of the union that holds the value."""
+
+
+def field_value(field: Any) -> Any:
+    """Return one field of a field query, which carries its own code and type."""
+    if field.nvmlReturn != 0:
+        return REASONS.get(field.nvmlReturn, Absence.ERROR)
+    member = FIELD_MEMBERS.get(field.valueType)
+    return Absence.NO_DATA if member is None else getattr(field.value, member)
+
+
+def plain(value: Any) -> Any:
+    """Return an answer as numbers, text, lists and dicts (what a recording can hold)."""
+    if value is None or isinstance(value, int | float | str):
+        return value
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    fields = getattr(value, "_fields_", None)
+    names = [field[0] for field in fields] if fields else list(vars(value))
+    return {name: plain(getattr(value, name)) for name in names}

@@ -1,0 +1,208 @@
+"""Turns raw readings into records: a value that cannot be true becomes absent, with the reason.
+
+Drivers answer with wrong sentinels (17179869184 GiB), NaN, negative numbers and parts larger
+than the whole. Every probe builds its records here, so none of that reaches a surface.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from app.domain.machine import GpuInfo, GpuProcess, GpuSample, PowerState
+
+
+class Absence(StrEnum):
+    """Why a reading is not there. Stable wire values, shown to the user by their text."""
+
+    NOT_SUPPORTED = "not_supported"
+    NO_PERMISSION = "no_permission"
+    ASLEEP = "asleep"
+    RELEASED = "released"
+    LOST = "lost"
+    LIB_MISSING = "lib_missing"
+    DRIVER_NOT_LOADED = "driver_not_loaded"
+    VERSION_MISMATCH = "version_mismatch"
+    SYMBOL_MISSING = "symbol_missing"
+    NO_DATA = "no_data"
+    NOT_APPLICABLE = "not_applicable"
+    IMPLAUSIBLE = "implausible"
+    ERROR = "error"
+
+
+MAX_MEMORY_BYTES = 1 << 43
+"""8 TiB: above any device, below the sentinels drivers use for "unknown"."""
+
+MEMORY = (0, MAX_MEMORY_BYTES)
+PERCENT = (0, 100)
+TEMPERATURE = (1, 150)
+
+SAMPLE_RANGES: dict[str, tuple[float, float]] = {
+    "busy_pct": PERCENT,
+    "mem_busy_pct": PERCENT,
+    "vram_used_bytes": MEMORY,
+    "vram_free_bytes": MEMORY,
+    "shared_used_bytes": MEMORY,
+    "temp_c": TEMPERATURE,
+    "temp_memory_c": TEMPERATURE,
+    "power_w": (0, 3000),
+    "power_limit_w": (1, 3000),
+    "clock_mhz": (0, 6000),
+    "clock_memory_mhz": (0, 40000),
+    # An intended duty may exceed 100 on some boards (NVML documentation).
+    "fan_pct": (0, 150),
+    "pcie_gen": (1, 8),
+    "pcie_width": (1, 32),
+    # A Gen 6 x16 link moves 121 GB/s.
+    "pcie_rx_bytes_s": (0, 2e11),
+    "pcie_tx_bytes_s": (0, 2e11),
+}
+INFO_RANGES: dict[str, tuple[float, float]] = {
+    "vram_total_bytes": (1, MAX_MEMORY_BYTES),
+    "shared_total_bytes": (1, MAX_MEMORY_BYTES),
+    "pcie_gen_max": (1, 8),
+    "pcie_width_max": (1, 32),
+    "power_limit_min_w": (0, 3000),
+    "power_limit_max_w": (1, 3000),
+    "power_limit_default_w": (1, 3000),
+    "temp_slowdown_c": (30, 150),
+}
+INFO_TEXTS = ("uuid", "name", "driver", "cuda_version", "node")
+INFO_FLAGS = ("unified_memory", "drives_display", "boot_vga", "power_limit_settable")
+WHOLE = {f for f in (*SAMPLE_RANGES, *INFO_RANGES) if f.endswith("_bytes") or "pcie_gen" in f}
+WHOLE |= {"pcie_width", "pcie_width_max"}
+NOT_A_TEXT = {"", "n/a", "[n/a]", "unknown", "err!", "?", "??", "[not supported]", "none"}
+
+
+def gpu_sample(
+    key: str,
+    t_ns: int,
+    state: PowerState,
+    values: Mapping[str, object],
+    *,
+    vram_total_bytes: int | None = None,
+    shared_total_bytes: int | None = None,
+    default: Absence = Absence.NOT_SUPPORTED,
+) -> GpuSample:
+    """Return a sample from raw ``values``; what is absent, or cannot be true, has a reason.
+
+    Args:
+        key: ``GpuInfo.key`` of the device.
+        t_ns: ``time.perf_counter_ns()`` at reading.
+        state: Power state read before anything else.
+        values: Raw readings in the units of ``GpuSample``, or an ``Absence``.
+        vram_total_bytes: Whole that dedicated readings are judged against.
+        shared_total_bytes: Whole that shared readings are judged against.
+        default: Reason of the fields that ``values`` does not name.
+    """
+    wholes = {
+        "vram_used_bytes": vram_total_bytes,
+        "vram_free_bytes": vram_total_bytes,
+        "shared_used_bytes": shared_total_bytes,
+    }
+    fields: dict[str, Any] = {}
+    missing: dict[str, str] = {}
+    for name, bounds in SAMPLE_RANGES.items():
+        value = _number(name, values.get(name, default), bounds, wholes.get(name))
+        _put(name, value, fields, missing)
+    _put("throttle", _throttle(values.get("throttle", default)), fields, missing)
+    processes = _processes(values.get("processes", default), vram_total_bytes)
+    _put("processes", processes, fields, missing)
+    return GpuSample(key=key, t_ns=t_ns, power_state=state, missing=missing, **fields)
+
+
+def gpu_info(
+    known: GpuInfo, values: Mapping[str, object], default: Absence = Absence.NOT_SUPPORTED
+) -> GpuInfo:
+    """Return ``known`` (probe, vendor, kind and addresses) completed with raw ``values``.
+
+    A limit range whose ends are the wrong way round is dropped as a whole.
+    """
+    fields: dict[str, Any] = {}
+    missing: dict[str, str] = {}
+    for name, bounds in INFO_RANGES.items():
+        _put(name, _number(name, values.get(name, default), bounds, None), fields, missing)
+    for name in INFO_TEXTS:
+        fields[name] = None
+        value = getattr(known, name) or values.get(name, default)
+        _put(name, _text(value), fields, missing)
+    for name in INFO_FLAGS:
+        value = values.get(name, default)
+        _put(name, value if isinstance(value, bool) else _absence(value), fields, missing)
+    low, high = fields.get("power_limit_min_w"), fields.get("power_limit_max_w")
+    if low is not None and high is not None and low > high:
+        for name in ("power_limit_min_w", "power_limit_max_w"):
+            del fields[name]
+            missing[name] = Absence.IMPLAUSIBLE.value
+    if known.pci_id is None:
+        missing["pci_id"] = Absence.NOT_APPLICABLE.value
+    return msgspec.structs.replace(known, missing=missing, **fields)
+
+
+def scaled(value: object, factor: float) -> object:
+    """Return a raw number times ``factor`` (mW → W…); anything else unchanged."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    try:
+        return value * factor
+    except OverflowError:
+        return Absence.IMPLAUSIBLE
+
+
+def whole_number(text: object, base: int = 10) -> int | Absence:
+    """Return the integer in a driver's text, or why there is none."""
+    if isinstance(text, Absence):
+        return text
+    try:
+        return int(str(text).strip(), base)
+    except ValueError:
+        return Absence.NO_DATA
+
+
+def _number(
+    name: str, value: object, bounds: tuple[float, float], whole: int | None
+) -> int | float | Absence:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return _absence(value)
+    low, high = bounds
+    # NaN compares false with everything, so it fails here too.
+    if not low <= value <= high or (whole is not None and value > whole):
+        return Absence.IMPLAUSIBLE
+    return int(value) if name in WHOLE else float(value)
+
+
+def _text(value: object) -> str | Absence:
+    if isinstance(value, Absence) or not isinstance(value, str):
+        return _absence(value)
+    cleaned = "".join(c for c in value if c.isprintable()).strip()
+    return Absence.NO_DATA if cleaned.lower() in NOT_A_TEXT else cleaned
+
+
+def _throttle(value: object) -> tuple[str, ...] | Absence:
+    return value if isinstance(value, tuple) else _absence(value)
+
+
+def _processes(value: object, whole: int | None) -> tuple[GpuProcess, ...] | Absence:
+    if not isinstance(value, tuple):
+        return _absence(value)
+    limit = MAX_MEMORY_BYTES if whole is None else whole
+    return tuple(
+        p
+        if p.vram_bytes is None or 0 <= p.vram_bytes <= limit
+        else msgspec.structs.replace(p, vram_bytes=None)
+        for p in value
+    )
+
+
+def _absence(value: object) -> Absence:
+    if isinstance(value, Absence):
+        return value
+    return Absence.NO_DATA if value is None else Absence.IMPLAUSIBLE
+
+
+def _put(name: str, value: object, fields: dict[str, Any], missing: dict[str, str]) -> None:
+    if isinstance(value, Absence):
+        missing[name] = value.value
+    else:
+        fields[name] = value
