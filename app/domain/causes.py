@@ -86,7 +86,9 @@ def find_cause(lines: Sequence[str]) -> Cause | None:
         lines: Lines of the engine's log or of its standard error, oldest first.
     """
     for rule in _RULES:
-        found = next((x for x in reversed(lines) if re.search(rule.pattern, x, re.I)), None)
+        found = next(
+            (x for x in reversed(lines) if re.search(rule.pattern, x, re.IGNORECASE)), None
+        )
         if found is not None:
             message = f"{rule.message} The engine said: {shorten(found)}"
             error = ErrorInfo(code=rule.code, message=message, hint=rule.hint)

@@ -32,6 +32,60 @@ class PowerSource(StrEnum):
     UNKNOWN = "unknown"
 
 
+class TimeoutValue(Record, frozen=True, kw_only=True):
+    """One of the registry values by which Windows decides that a GPU hangs. Only ever read.
+
+    Attributes:
+        name: Value name, e.g. ``TdrDelay``.
+        found: What the registry holds, as text; ``None`` = absent (the normal case).
+        effective: What Windows uses; the default where the value is absent or not a DWORD.
+        source: ``default``, ``registry`` or ``wrong_type``.
+        unit: ``s`` or empty.
+    """
+
+    name: str
+    found: str | None = None
+    effective: int
+    source: str = "default"
+    unit: str = ""
+
+
+class DriverReset(Record, frozen=True, kw_only=True):
+    """An entry of the system's log that says a graphics driver was reset or failed.
+
+    Attributes:
+        provider: Who wrote it, e.g. ``Display`` or ``nvlddmkm``.
+        event_id: Number of the event.
+        time_utc: When, as the system wrote it.
+    """
+
+    provider: str
+    event_id: int
+    time_utc: str | None = None
+
+
+class WindowsSettings(Record, frozen=True, kw_only=True):
+    """Windows settings that matter to long GPU work. Only ever read.
+
+    Attributes:
+        timeouts: Timeout detection (TDR) values, as found or default.
+        tcc_timeout: Whether someone wrote a ``TccTimeout`` value, which Windows does not know.
+        gpu_scheduling: Hardware scheduling (HAGS): ``on``, ``off`` or ``default``.
+        gpu_preferences: Program path → ``auto``, ``power_saving`` or ``high_performance``.
+        resets: Driver resets in the event log, newest first; ``None`` = not readable.
+    """
+
+    timeouts: tuple[TimeoutValue, ...] = ()
+    tcc_timeout: bool = False
+    gpu_scheduling: str | None = None
+    gpu_preferences: dict[str, str] = {}
+    resets: tuple[DriverReset, ...] | None = None
+
+    def timeout(self, name: str) -> int | None:
+        """Return the effective value of a timeout setting."""
+        return next((t.effective for t in self.timeouts if t.name == name), None)
+
+
 class HostInfo(Record, frozen=True, kw_only=True):
     """CPU, RAM and the operating system.
 
@@ -49,6 +103,18 @@ class HostInfo(Record, frozen=True, kw_only=True):
         battery_pct: Charge, 0–100.
         is_laptop: Whether it is a portable machine.
         virtualization: ``wsl2``, ``container``, ``vm`` or ``None``.
+        cores_efficiency: E-cores on hybrid CPUs.
+        threads_per_core: 2 with simultaneous multithreading, else 1.
+        numa_nodes: Memory nodes.
+        cpu_features: Instruction sets ggml has kernels for, e.g. ``avx2``.
+        l3_bytes: Third-level cache, all parts together.
+        ram_speed_mt_s: Configured speed of the memory modules, 10⁶ transfers per second.
+        ram_modules: Populated memory slots.
+        ram_slots: Memory slots.
+        page_cache_bytes: Files kept in RAM (given back on demand).
+        power_mode: ``saver``, ``balanced``, ``performance`` or the system's own word.
+        gpu_mode: What a switching tool set: ``integrated``, ``hybrid``, ``nvidia``…
+        windows: Windows only.
         missing: Reason per absent field, by field name.
     """
 
@@ -65,6 +131,18 @@ class HostInfo(Record, frozen=True, kw_only=True):
     battery_pct: float | None = None
     is_laptop: bool | None = None
     virtualization: str | None = None
+    cores_efficiency: int | None = None
+    threads_per_core: int | None = None
+    numa_nodes: int | None = None
+    cpu_features: tuple[str, ...] | None = None
+    l3_bytes: int | None = None
+    ram_speed_mt_s: int | None = None
+    ram_modules: int | None = None
+    ram_slots: int | None = None
+    page_cache_bytes: int | None = None
+    power_mode: str | None = None
+    gpu_mode: str | None = None
+    windows: WindowsSettings | None = None
     missing: dict[str, str] = {}
 
 
@@ -94,6 +172,19 @@ class GpuInfo(Record, frozen=True, kw_only=True):
         power_limit_settable: Whether a limit can be set at all (rights aside).
         temp_slowdown_c: Temperature at which the firmware slows the device down.
         node: Kernel device node, e.g. ``card1``.
+        luid: Windows' name for the adapter, ``high:low`` in hex; another one at each boot.
+        driver_model: Windows driver model: ``wddm``, ``tcc`` or ``mcdm``.
+        compute_capability: CUDA compute capability, e.g. ``8.9``.
+        vram_budget_bytes: What the operating system lets one program use (Windows).
+        bar_bytes: Part of the dedicated memory that the processor can address.
+        resizable_bar: Whether that is all of it.
+        external: Whether it hangs on a cable (eGPU).
+        may_sleep: Whether the kernel suspends it when nobody uses it.
+        d3cold_allowed: Whether it may lose power entirely then.
+        mig: ``parent`` (split, usable only through its parts) or ``instance`` (one part).
+        pcie_gen_device_max: Highest link generation of the card itself.
+        numa_node: Memory node it hangs on.
+        compute_timeout_ms: Time after which the kernel driver resets a compute job (Linux).
         missing: Reason per absent field, by field name.
     """
 
@@ -119,20 +210,39 @@ class GpuInfo(Record, frozen=True, kw_only=True):
     power_limit_settable: bool | None = None
     temp_slowdown_c: float | None = None
     node: str | None = None
+    luid: str | None = None
+    driver_model: str | None = None
+    compute_capability: str | None = None
+    vram_budget_bytes: int | None = None
+    bar_bytes: int | None = None
+    resizable_bar: bool | None = None
+    external: bool | None = None
+    may_sleep: bool | None = None
+    d3cold_allowed: bool | None = None
+    mig: str | None = None
+    pcie_gen_device_max: int | None = None
+    numa_node: int | None = None
+    compute_timeout_ms: int | None = None
     missing: dict[str, str] = {}
 
     @property
     def key(self) -> str:
-        """Stable identity: UUID, else PCI address, else Vulkan UUID, else probe and name."""
-        return self.uuid or self.pci_id or self.vulkan_uuid or f"{self.probe}:{self.name}"
+        """Identity: UUID, else PCI address, Vulkan UUID, Windows' LUID, else probe and name."""
+        return (
+            self.uuid
+            or self.pci_id
+            or self.vulkan_uuid
+            or (f"luid:{self.luid}" if self.luid else f"{self.probe}:{self.name}")
+        )
 
 
 class GpuProcess(Record, frozen=True, kw_only=True):
-    """A program that holds memory on a GPU."""
+    """A program that holds memory on a GPU: dedicated memory, and (Windows) system memory."""
 
     pid: int
     name: str | None = None
     vram_bytes: int | None = None
+    shared_bytes: int | None = None
 
 
 class GpuSample(Record, frozen=True, kw_only=True):
@@ -149,10 +259,12 @@ class GpuSample(Record, frozen=True, kw_only=True):
         shared_used_bytes: System memory in use by the device.
         temp_c: Core temperature.
         temp_memory_c: Memory temperature.
+        temp_margin_c: Degrees left until the firmware slows the device down.
         power_w: Draw.
         power_limit_w: Enforced limit.
         clock_mhz: Core clock.
         clock_memory_mhz: Memory clock.
+        energy_j: Energy since the driver was loaded; the difference over time is the fairest draw.
         fan_pct: Fan speed.
         throttle: Reasons that slow the device now; ``None`` = unknown, empty = none.
         pcie_gen: Link generation now.
@@ -173,10 +285,12 @@ class GpuSample(Record, frozen=True, kw_only=True):
     shared_used_bytes: int | None = None
     temp_c: float | None = None
     temp_memory_c: float | None = None
+    temp_margin_c: float | None = None
     power_w: float | None = None
     power_limit_w: float | None = None
     clock_mhz: float | None = None
     clock_memory_mhz: float | None = None
+    energy_j: float | None = None
     fan_pct: float | None = None
     throttle: tuple[str, ...] | None = None
     pcie_gen: int | None = None

@@ -43,7 +43,10 @@ class TelemetryWindow(Record, frozen=True, kw_only=True):
     Attributes:
         n_samples: Readings inside the window.
         vram_peak_bytes: Highest dedicated use, per GPU key.
+        vram_growth_bytes: Highest dedicated use minus the first reading, per GPU key.
         shared_growth_bytes: Growth of shared memory, per GPU key.
+        mem_busy_pct: Median busy time of the memory controller, per GPU key.
+        pcie_rx_bytes_s: Median traffic into the device, per GPU key.
         busy_pct: Median busy time, per GPU key.
         power_w: Median draw, per GPU key.
         temp_max_c: Highest temperature, per GPU key.
@@ -53,8 +56,11 @@ class TelemetryWindow(Record, frozen=True, kw_only=True):
 
     n_samples: int
     vram_peak_bytes: dict[str, int] = {}
+    vram_growth_bytes: dict[str, int] = {}
     shared_growth_bytes: dict[str, int] = {}
     busy_pct: dict[str, float] = {}
+    mem_busy_pct: dict[str, float] = {}
+    pcie_rx_bytes_s: dict[str, float] = {}
     power_w: dict[str, float] = {}
     temp_max_c: dict[str, float] = {}
     throttle: dict[str, tuple[str, ...]] = {}

@@ -1,0 +1,102 @@
+"""A trial in the making: what the worker has said of it so far."""
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from app.domain.causes import Cause
+from app.domain.events import TrialProgress
+from app.domain.outcome import Outcome
+from app.domain.trial import Sample, TelemetryWindow, Trial, TrialRequest
+from app.domain.units import NS_PER_S
+from app.rig.process import OTHER_QUESTION
+from app.worker import protocol
+from app.worker.protocol import Failed, LoadFinished, Reply
+
+if TYPE_CHECKING:
+    from app.domain.errors import ErrorInfo
+    from app.domain.memory import DeviceMemory
+    from app.domain.settings import Settings
+
+
+class Attempt:
+    """Collects replies; a crash later loses nothing that was measured before."""
+
+    def __init__(self, request: TrialRequest) -> None:
+        """Begin with nothing."""
+        self.request = request
+        self.phase = "start"
+        self.telemetry: TelemetryWindow | None = None
+        self.log_tail: tuple[str, ...] = ()
+        self._frac: float | None = None
+        self._outcome: Outcome | None = None
+        self._error: ErrorInfo | None = None
+        self._effective: Settings | None = None
+        self._devices: tuple[DeviceMemory, ...] = ()
+        self._load_s: float | None = None
+        self._samples: dict[str, list[Sample]] = {"prefill": [], "decode": []}
+
+    def enter(self, phase: str) -> None:
+        """Begin ``phase``."""
+        self.phase, self._frac = phase, None
+
+    def see(self, reply: Reply | None) -> TrialProgress:
+        """Take note of ``reply`` and return the progress to show."""
+        match reply:
+            case protocol.LoadProgress():
+                self._frac = reply.frac
+            case protocol.TrialProgress():
+                self.phase, self._frac = reply.phase, reply.frac
+            case protocol.TrialStarted():
+                self._effective, self._devices = reply.effective, reply.devices
+            case protocol.TrialSample() if reply.phase in self._samples:
+                self._samples[reply.phase].append(reply.sample)
+            case _:
+                pass
+        return TrialProgress(phase=self.phase, frac=self._frac)
+
+    def take(self, reply: Reply) -> bool:
+        """Take the last reply of a request; return whether the trial can go on."""
+        match reply:
+            case Failed():
+                self.fail(Cause(outcome=reply.outcome, error=reply.error))
+            case LoadFinished():
+                self._load_s = reply.elapsed_ns / NS_PER_S
+                self._effective = reply.effective
+                return True
+            case protocol.TrialFinished():
+                self._outcome = Outcome.OK
+                self._samples = {"prefill": [*reply.prefill], "decode": [*reply.decode]}
+                return True
+            case _:
+                self.fail(Cause(outcome=Outcome.CRASHED, error=OTHER_QUESTION))
+        return False
+
+    def fail(self, cause: Cause) -> None:
+        """End the trial with ``cause``."""
+        self._outcome, self._error = cause.outcome, cause.error
+
+    @property
+    def load_s(self) -> float | None:
+        """Seconds the load took, ``None`` when there was none."""
+        return self._load_s
+
+    def trial(self, load_id: int, elapsed_s: float) -> Trial:
+        """Return the finished trial."""
+        host = next((d.total_bytes for d in self._devices if d.device == "host"), None)
+        is_failed = self._error is not None
+        return Trial(
+            request=self.request,
+            load_id=load_id,
+            outcome=self._outcome or Outcome.CRASHED,
+            effective=self._effective,
+            prefill=tuple(self._samples["prefill"]),
+            decode=tuple(self._samples["decode"]),
+            device_bytes={d.device: d.total_bytes for d in self._devices if d.device != "host"},
+            host_bytes=host,
+            load_s=self._load_s,
+            elapsed_s=elapsed_s,
+            telemetry=self.telemetry,
+            error=self._error,
+            log_tail=self.log_tail if is_failed else (),
+            ended_utc=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        )

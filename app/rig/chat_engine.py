@@ -1,0 +1,203 @@
+"""A worker that keeps one model loaded and answers conversations."""
+
+from collections.abc import Generator, Iterator
+
+from app.domain.errors import EnvironmentProblem, ErrorInfo
+from app.domain.events import ChatEvent, GenerationFinished, TokenGenerated, TrialProgress
+from app.domain.model import ModelSpec
+from app.domain.settings import Settings
+from app.domain.units import NS_PER_S
+from app.rig.death import explain, problem
+from app.rig.ends import WorkerEnd
+from app.rig.process import (
+    OTHER_QUESTION,
+    Final,
+    Launch,
+    WorkerProcess,
+    drain,
+    start_worker,
+)
+from app.worker import protocol
+from app.worker.protocol import ChatMessage, Failed, ProtocolError, Reply, Sampling
+
+_NS_PER_MS = 1e6
+
+
+class ChatEngine:
+    """Loads a model and streams answers. Used by one thread at a time.
+
+    Attributes:
+        effective: Settings the engine took, once started.
+        template: How the last prompt was built: ``model`` or ``text`` (plain completion).
+    """
+
+    def __init__(self, launch: Launch | None = None) -> None:
+        """Start nothing yet."""
+        self.effective: Settings | None = None
+        self.template: str | None = None
+        self._launch = launch or Launch()
+        self._worker: WorkerProcess | None = None
+        self._settings: Settings | None = None
+        self._model_bytes = 0
+
+    def start(self, model: ModelSpec, settings: Settings) -> Iterator[TrialProgress]:
+        """Load ``model``, ending an earlier one; closing the generator cancels.
+
+        Raises:
+            EnvironmentProblem: The engine cannot be had or does not load it.
+        """
+        self.close()
+        self._settings, self._model_bytes = settings, model.file_bytes
+        frac: float | None = None
+        try:
+            for reply in self._load(model, settings):
+                frac = reply.frac if isinstance(reply, protocol.LoadProgress) else frac
+                yield TrialProgress(phase="load" if self._worker else "start", frac=frac)
+        except WorkerEnd as end:
+            raise problem(end, "load") from end
+        finally:
+            if self.effective is None:
+                self._abandon()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether an answer can be asked for."""
+        return bool(self.effective and self._worker and not self._worker.is_gone())
+
+    def generate(
+        self,
+        messages: tuple[ChatMessage, ...],
+        sampling: Sampling | None = None,
+        max_tokens: int | None = None,
+        stop: tuple[str, ...] = (),
+    ) -> Iterator[ChatEvent]:
+        """Stream an answer; the last event is ``GenerationFinished``.
+
+        While nothing new comes (a long prompt is read) an event without text does, every
+        100 ms, so that closing the generator cancels soon: within one token while decoding. A
+        crash is an event, too: what was streamed before stays with the caller.
+
+        Args:
+            messages: The conversation.
+            sampling: Sampler chain; ``None`` = the defaults.
+            max_tokens: Most tokens; ``None`` = until the model or the context ends.
+            stop: Strings that end the answer.
+        """
+        if not self.is_running or self._settings is None or self._worker is None:
+            yield _failed(
+                ErrorInfo(
+                    code="not_running", message="No model is loaded.", hint="Start the model again."
+                )
+            )
+            return
+        request = protocol.Generate(
+            settings=self._settings,
+            messages=messages,
+            max_tokens=max_tokens,
+            sampling=sampling or Sampling(),
+            stop=stop,
+        )
+        try:
+            yield from self._stream(self._worker, request)
+        except WorkerEnd as end:
+            self._abandon()
+            yield _failed(explain(end, "decode").error)
+        except ProtocolError:
+            yield _failed(
+                ErrorInfo(
+                    code="conversation_too_long",
+                    message="The conversation is larger than 1 MiB of text.",
+                    hint="Start a new conversation, or remove long attachments.",
+                )
+            )
+
+    def tokenize(self, text: str) -> int:
+        """Return the number of tokens of ``text``.
+
+        Raises:
+            EnvironmentProblem: No model is loaded, or the engine ended.
+        """
+        if self._worker is None:
+            raise EnvironmentProblem("not_running", "No model is loaded.", "Start the model.")
+        try:
+            reply = drain(self._worker.ask(protocol.Tokenize(text=text), "decode", self._silence_s))
+        except WorkerEnd as end:
+            self._abandon()
+            raise problem(end, "decode") from end
+        if isinstance(reply, protocol.TokenizeFinished):
+            return reply.n_tok
+        error = reply.error if isinstance(reply, Failed) else OTHER_QUESTION
+        raise EnvironmentProblem(error.code, error.message, error.hint)
+
+    def close(self) -> None:
+        """End the engine and wait until it is gone."""
+        self.effective = None
+        if self._worker:
+            self._worker.close()
+            self._worker = None
+
+    def _load(self, model: ModelSpec, settings: Settings) -> Generator[Reply | None, None, None]:
+        self._worker = yield from start_worker(self._launch)
+        request = protocol.Load(model_path=model.path, settings=settings)
+        reply = yield from self._worker.ask(request, "load", self._silence_s)
+        if isinstance(reply, protocol.LoadFinished):
+            self.effective = reply.effective
+            return
+        error = reply.error if isinstance(reply, Failed) else OTHER_QUESTION
+        raise EnvironmentProblem(error.code, error.message, error.hint)
+
+    def _stream(
+        self, worker: WorkerProcess, request: protocol.Generate
+    ) -> Generator[ChatEvent, None, None]:
+        has_begun, n_tok = False, 0
+
+        def silence_s(_: str) -> float:
+            return self._silence_s("decode" if has_begun else "warm_up")
+
+        exchange = worker.ask(request, "warm_up", silence_s)
+        try:
+            while True:
+                match next(exchange):
+                    case protocol.Token(text=text, n_tok=n_tok):
+                        has_begun = True
+                        yield TokenGenerated(text=text, n_tok=n_tok)
+                    case protocol.GenerateStarted(template=template):
+                        self.template = template
+                    case _:
+                        yield TokenGenerated(text="", n_tok=n_tok)
+        except StopIteration as stop:
+            yield _finished(stop.value)
+        finally:
+            exchange.close()
+
+    def _silence_s(self, phase: str) -> float:
+        n_batch = self._settings.n_batch if self._settings else 0
+        return self._launch.budgets.silence_s(phase, self._model_bytes, n_batch)
+
+    def _abandon(self) -> None:
+        """End the worker in the background."""
+        self.effective = None
+        if self._worker:
+            self._worker.stop_soon()
+
+
+def _finished(reply: Final) -> GenerationFinished:
+    if not isinstance(reply, protocol.GenerateFinished):
+        return _failed(reply.error if isinstance(reply, Failed) else OTHER_QUESTION)
+    return GenerationFinished(
+        reason=reply.reason,
+        n_prompt=reply.n_prompt,
+        n_prompt_reused=reply.n_reused,
+        n_gen=reply.n_gen,
+        ttft_ms=None if reply.ttft_ns is None else reply.ttft_ns / _NS_PER_MS,
+        prefill_tok_s=_tok_s(reply.n_prompt - reply.n_reused, reply.prefill_ns),
+        decode_tok_s=_tok_s(reply.n_gen - 1, reply.decode_ns),
+    )
+
+
+def _failed(error: ErrorInfo) -> GenerationFinished:
+    return GenerationFinished(reason="error", n_prompt=0, error=error)
+
+
+def _tok_s(n_tok: int, ns: int) -> float | None:
+    return n_tok * NS_PER_S / ns if n_tok > 0 and ns > 0 else None

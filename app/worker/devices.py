@@ -1,0 +1,154 @@
+"""Loads the backends and says which devices the engine sees and would use."""
+
+import ctypes
+import socket
+from pathlib import Path
+
+from app.domain.machine import EngineDevice, EngineInfo, GpuKind
+from app.domain.outcome import Outcome
+from app.worker import native
+from app.worker.cancel import EngineFailure
+from app.worker.native import llama
+
+# enum ggml_backend_dev_type
+_GPU, _IGPU = 1, 2
+_SOFTWARE_DRIVERS = ("llvmpipe", "lavapipe", "swiftshader")
+# llama.cpp commit of the sources inside each binding release
+_COMMITS = {"0.3.36": "0c1e57098bba43ac29e6e3b677cdceebdd22334f"}
+_CONNECT_S = 5.0
+
+
+def load_backends(engine_dir: str | None) -> None:
+    """Load every backend module the engine was built with; it finds none by itself.
+
+    Depending on the build they lie beside libllama or in ``site-packages/bin``. Exactly one
+    folder is loaded: two would register each device twice.
+    """
+    beside = native.library_dir
+    folders = [Path(engine_dir)] if engine_dir else [beside, beside.parents[1] / "bin"]
+    for folder in folders:
+        if any(folder.glob("*ggml-cpu*")):
+            native.load_backends(str(folder).encode())
+            break
+    llama.llama_backend_init()
+
+
+def add_remote(endpoint: str) -> None:
+    """Register the devices of an RPC server as ``RPC0``, ``RPC1`` and so on.
+
+    Raises:
+        EngineFailure: Nobody listens there, or this build has no RPC backend.
+    """
+    host, _, port = endpoint.rpartition(":")
+    hint = "Start the server there, or leave out --rpc."
+    try:
+        # asked first because the engine aborts when it cannot connect
+        socket.create_connection((host, int(port)), timeout=_CONNECT_S).close()
+    except (OSError, ValueError) as error:
+        message = f"The RPC server {endpoint} does not answer: {error}."
+        raise EngineFailure(Outcome.DEVICE_LOST, "remote_unreachable", message, hint) from error
+    registry = native.reg_by_name(b"RPC")
+    address = registry and native.reg_proc_address(registry, b"ggml_backend_rpc_add_server")
+    if not address:
+        message = "This engine build has no RPC backend."
+        raise EngineFailure(Outcome.UNSUPPORTED, "no_rpc", message, "Leave out --rpc.")
+    add_server = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_char_p)(address)
+    server = add_server(endpoint.encode())
+    if not server:
+        message = f"The RPC server {endpoint} offers no device."
+        raise EngineFailure(Outcome.DEVICE_LOST, "remote_unreachable", message, hint)
+    native.register(server)
+
+
+def engine_info() -> EngineInfo:
+    """Return the build, its backends and every device but the CPU."""
+    count = native.reg_count()
+    names = [native.reg_name(native.reg_get(i)).decode() for i in range(count)]
+    return EngineInfo(
+        version=native.binding_version,
+        llama_version=llama.llama_version().decode(),
+        commit=_COMMITS.get(native.binding_version),
+        backends=tuple(dict.fromkeys(name.partition("[")[0] for name in names)),
+        devices=tuple(describe(handle) for handle in gpu_handles()),
+        supports_offload=bool(llama.llama_supports_gpu_offload()),
+    )
+
+
+def gpu_handles() -> list[int]:
+    """Return the engine's handles of every device that layers can be put on."""
+    handles = [native.dev_get(i) for i in range(native.dev_count())]
+    return [h for h in handles if native.dev_type(h) in {_GPU, _IGPU}]
+
+
+def describe(handle: int) -> EngineDevice:
+    """Return what the engine knows about one device (opens its driver's context)."""
+    props = native.DeviceProps()
+    native.dev_props(handle, ctypes.byref(props))
+    backend = native.reg_name(native.dev_reg(handle)).decode().partition("[")[0]
+    description = (props.description or b"").decode(errors="replace")
+    total = props.memory_total or None
+    return EngineDevice(
+        name=props.name.decode(),
+        backend=backend,
+        description=description,
+        kind=_kind(backend, description, props.type),
+        total_bytes=total,
+        free_bytes=min(props.memory_free, total) if total else None,
+        pci_id=_pci_id(props.device_id),
+        endpoint=description if backend == "RPC" else None,
+    )
+
+
+def choose(names: tuple[str, ...], n_gpu_layers: int) -> list[int]:
+    """Return the handles of the devices to use, in order.
+
+    Without names: as llama.cpp chooses (remote first, then discrete, each card once;
+    integrated only without discrete), and none at all for zero layers, so that CPU only means
+    CPU only. A device named explicitly is opened even for zero layers: it then computes long
+    prompts.
+
+    Raises:
+        EngineFailure: A name is not one of the engine's devices.
+    """
+    by_name = {native.dev_name(h).decode(): h for h in gpu_handles()}
+    unknown = [n for n in names if n not in by_name]
+    if unknown:
+        message = f"The engine has no device {', '.join(unknown)}."
+        hint = f"It has: {', '.join(by_name) or 'the CPU only'}."
+        raise EngineFailure(Outcome.UNSUPPORTED, "unknown_device", message, hint)
+    if names:
+        return [by_name[n] for n in names]
+    return _every_gpu(by_name) if n_gpu_layers > 0 else []
+
+
+def _every_gpu(by_name: dict[str, int]) -> list[int]:
+    known = {name: describe(handle) for name, handle in by_name.items()}
+    remote = [n for n, d in known.items() if d.backend == "RPC"]
+    discrete: list[str] = []
+    seen: set[str] = set()
+    for name, device in known.items():
+        is_local_gpu = native.dev_type(by_name[name]) == _GPU and device.backend != "RPC"
+        if is_local_gpu and (device.pci_id is None or device.pci_id not in seen):
+            seen.update(filter(None, [device.pci_id]))
+            discrete.append(name)
+    integrated = [n for n in known if native.dev_type(by_name[n]) == _IGPU]
+    if integrated:
+        # an integrated device seen by two backends carries no common identity: one backend
+        integrated = [n for n in integrated if known[n].backend == known[integrated[0]].backend]
+    return [by_name[n] for n in remote + (discrete or integrated)]
+
+
+def _kind(backend: str, description: str, device_type: int) -> GpuKind:
+    if backend == "RPC":
+        return GpuKind.REMOTE
+    if any(word in description.lower() for word in _SOFTWARE_DRIVERS):
+        return GpuKind.SOFTWARE
+    return GpuKind.INTEGRATED if device_type == _IGPU else GpuKind.DISCRETE
+
+
+def _pci_id(device_id: bytes | None) -> str | None:
+    """Return ``0000:01:00.0`` for the forms that backends use, or ``None``."""
+    if not device_id:
+        return None
+    domain, _, rest = device_id.decode(errors="replace").lower().partition(":")
+    return f"{domain[-4:]}:{rest}" if rest.count(":") == 1 else None

@@ -1,0 +1,114 @@
+"""Bytes per device and part, as llama.cpp itself counts them.
+
+``llama_get_memory_breakdown`` returns ``std::map<buffer type, {model, context, compute}>`` by
+value (llama-ext.h). The hidden first argument points to the map; libstdc++ keeps the root at
+byte 16 and the count at byte 40, and each node its children at 16 and 24 and the pair at 32.
+"""
+
+import ctypes
+from typing import NamedTuple
+
+from app.domain.memory import DeviceMemory
+from app.domain.outcome import Outcome
+from app.worker import native
+from app.worker.cancel import EngineFailure
+
+_MAP_BYTES, _ROOT, _COUNT = 48, 16, 40
+_LEFT, _RIGHT, _PAIR = 16, 24, 32
+_WORD = ctypes.sizeof(ctypes.c_void_p)
+HOST = "host"
+NO_BREAKDOWN = "no_breakdown"
+
+
+class Parts(NamedTuple):
+    """Bytes of one buffer type or device."""
+
+    model: int = 0
+    context: int = 0
+    compute: int = 0
+
+
+def device_memory(
+    ctx: int, device_names: list[str], *, is_recurrent: bool, output_bytes: int
+) -> tuple[DeviceMemory, ...]:
+    """Return what ``ctx`` and its model hold (or would hold), GPUs first, then ``host``.
+
+    Args:
+        ctx: A context, real or of a model loaded without allocation.
+        device_names: Devices of the model, in order.
+        is_recurrent: Whether the context's state is all recurrent. A hybrid's two kinds cannot
+            be told apart here: both count as ``kv_cache_bytes``.
+        output_bytes: Buffer of the logits, which lies in RAM and is not in the breakdown.
+
+    Raises:
+        EngineFailure: This build does not offer the numbers.
+    """
+    totals = {name: Parts() for name in [*device_names, HOST]}
+    for buffer_type, parts in read_breakdown(ctx):
+        device = _device_of(buffer_type)
+        old = totals.get(device, Parts())
+        totals[device] = Parts(*(a + b for a, b in zip(old, parts, strict=True)))
+    host = totals.pop(HOST)
+    found = [_record(name, parts, is_recurrent=is_recurrent) for name, parts in totals.items()]
+    found.append(_record(HOST, host, is_recurrent=is_recurrent, output_bytes=output_bytes))
+    return tuple(found)
+
+
+def read_breakdown(ctx: int) -> list[tuple[int, Parts]]:
+    """Return (buffer type, bytes) of every buffer type that ``ctx`` uses.
+
+    Raises:
+        EngineFailure: The function is missing or its result has an unknown layout.
+    """
+    function = native.breakdown_function()
+    if function is None:
+        raise _unavailable("it does not export llama_get_memory_breakdown")
+    header = ctypes.create_string_buffer(_MAP_BYTES)
+    base = ctypes.addressof(header)
+    function(base, ctx)
+    count, stack = _word(base + _COUNT), [_word(base + _ROOT)]
+    entries: list[tuple[int, Parts]] = []
+    while stack and len(entries) <= count:
+        node = stack.pop()
+        if node:
+            pair = node + _PAIR
+            parts = Parts(*(_word(pair + i * _WORD) for i in (1, 2, 3)))
+            entries.append((_word(pair), parts))
+            stack += [_word(node + _LEFT), _word(node + _RIGHT)]
+    if len(entries) != count:
+        raise _unavailable("the result of llama_get_memory_breakdown has an unknown layout")
+    return entries
+
+
+def _record(
+    device: str, parts: Parts, *, is_recurrent: bool, output_bytes: int | None = None
+) -> DeviceMemory:
+    return DeviceMemory(
+        device=device,
+        weights_bytes=parts.model,
+        kv_cache_bytes=0 if is_recurrent else parts.context,
+        recurrent_state_bytes=parts.context if is_recurrent else None,
+        compute_bytes=parts.compute,
+        output_bytes=output_bytes,
+        total_bytes=sum(parts) + (output_bytes or 0),
+    )
+
+
+def _device_of(buffer_type: int) -> str:
+    """Return the device a buffer type lies on; repacked CPU weights are RAM like the rest."""
+    if native.buft_is_host(buffer_type):
+        return HOST
+    device = native.buft_device(buffer_type)
+    if not device or native.dev_type(device) == 0:
+        return HOST
+    return str(native.dev_name(device).decode())
+
+
+def _word(address: int) -> int:
+    return ctypes.c_size_t.from_address(address).value
+
+
+def _unavailable(reason: str) -> EngineFailure:
+    message = f"This engine build cannot say what it would allocate: {reason}."
+    hint = "RigTune falls back to its own formula."
+    return EngineFailure(Outcome.UNSUPPORTED, NO_BREAKDOWN, message, hint)

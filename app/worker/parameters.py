@@ -1,0 +1,108 @@
+"""Settings in llama.cpp's own structures."""
+
+import ctypes
+import os
+
+import psutil
+
+from app.domain.outcome import Outcome
+from app.domain.settings import FlashAttn, LoadMode, Settings
+from app.worker import native
+from app.worker.cancel import CancelFlag, EngineFailure
+from app.worker.native import llama
+
+_FLASH_ATTN = {FlashAttn.AUTO: -1, FlashAttn.OFF: 0, FlashAttn.ON: 1}
+LOAD_MODE = {LoadMode.NONE: 0, LoadMode.MMAP: 1}
+# expert tensors, as llama.cpp's --n-cpu-moe names them (common/common.h)
+_EXPERTS = r"blk\.({layers})\.ffn_(up|down|gate|gate_up)_(ch|)exps"
+# enum llama_model_kv_override_type
+_OVERRIDE_INT, _OVERRIDE_TEXT = 0, 3
+
+
+def context_params(settings: Settings, cancel: CancelFlag) -> object:
+    """Return ``llama_context_params`` for effective ``settings``.
+
+    Raises:
+        EngineFailure: A cache type is unknown.
+    """
+    params = llama.llama_context_default_params()
+    params.n_ctx = settings.n_ctx
+    params.n_batch = settings.n_batch
+    params.n_ubatch = settings.n_ubatch
+    params.n_seq_max = max(settings.n_seq_max, 1)
+    # rows of logits to reserve: the default, n_batch, costs n_ubatch × n_vocab × 4 bytes
+    params.n_outputs_max = max(settings.n_seq_max, 1)
+    params.n_threads = settings.n_threads
+    params.n_threads_batch = settings.n_threads_batch
+    params.flash_attn_type = _FLASH_ATTN[settings.flash_attn]
+    params.type_k = _ggml_type(settings.type_k)
+    params.type_v = _ggml_type(settings.type_v)
+    # llama.cpp's programs use false; the library's default is true
+    params.swa_full = False
+    params.kv_unified = False
+    params.no_perf = True
+    params.abort_callback = llama.ggml_abort_callback(cancel.function)
+    params.abort_callback_data = cancel.data
+    return params
+
+
+def _ggml_type(name: str) -> int:
+    number = getattr(llama, f"GGML_TYPE_{name.upper()}", None)
+    if number is None:
+        message = f"{name} is not a type of the KV cache."
+        raise EngineFailure(Outcome.UNSUPPORTED, "unknown_kv_type", message)
+    return int(number)
+
+
+def threads(requested: Settings) -> dict[str, int]:
+    """Return both thread counts, concrete."""
+    decode = requested.n_threads or physical_cores()
+    return {"n_threads": decode, "n_threads_batch": requested.n_threads_batch or decode}
+
+
+def physical_cores() -> int:
+    """Return the physical cores this process may use, at least 1."""
+    logical = os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):
+        logical = len(os.sched_getaffinity(0))
+    return max(1, min(psutil.cpu_count(logical=False) or logical, logical))
+
+
+def expert_overrides(n_cpu_moe: int) -> ctypes.Array[native.BuftOverride] | None:
+    """Return the list that keeps experts of the first layers in RAM; one pattern for all.
+
+    (llama.cpp compiles a regular expression per tensor and pattern.)
+    """
+    if n_cpu_moe < 1:
+        return None
+    layers = "|".join(str(i) for i in range(n_cpu_moe))
+    pattern = _EXPERTS.replace("{layers}", layers).encode()
+    entry = native.BuftOverride(pattern, native.cpu_buffer_type())
+    return (native.BuftOverride * 2)(entry, native.BuftOverride(None, None))
+
+
+def without_vocabulary(path: str) -> ctypes.Array[ctypes.Structure] | None:
+    """Return overrides that skip the tokenizer, two thirds of a dry run's time.
+
+    The sizes that depend on the vocabulary stay the same: its length is given instead.
+    """
+    file = native.gguf_open(os.fsencode(path), native.GgufParams(True, None))
+    if not file:
+        return None  # the load says what is wrong with it
+    try:
+        tokens = native.gguf_find_key(file, b"tokenizer.ggml.tokens")
+        arch = native.gguf_find_key(file, b"general.architecture")
+        if tokens < 0 or arch < 0:
+            return None
+        name = native.gguf_text(file, arch)
+        length = native.gguf_array_length(file, tokens)
+    finally:
+        native.gguf_free(file)
+    overrides = (llama.llama_model_kv_override * 3)()
+    overrides[0].tag = _OVERRIDE_TEXT
+    overrides[0].key = b"tokenizer.ggml.model"
+    overrides[0].value.val_str = b"none"
+    overrides[1].tag = _OVERRIDE_INT
+    overrides[1].key = name + b".vocab_size"
+    overrides[1].value.val_i64 = length
+    return overrides  # type: ignore[no-any-return]

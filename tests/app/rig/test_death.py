@@ -1,0 +1,57 @@
+"""What the end of a worker process means."""
+
+import signal
+
+import pytest
+
+from app.domain.outcome import Outcome
+from app.rig.death import explain, problem
+from app.rig.ends import WorkerAbsent, WorkerDied, WorkerSilent
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        (signal.SIGKILL, "killed"),
+        (signal.SIGSEGV, "crashed"),
+        (signal.SIGABRT, "crashed"),
+        (signal.SIGILL, "illegal_instruction"),
+        (signal.SIGBUS, "file_lost"),
+        (200, "crashed"),
+    ],
+)
+def test_signals(number: int, code: str) -> None:
+    """Each signal has its cause, names the phase, and quotes the last line."""
+    cause = explain(WorkerDied(-number, ("first", "last line"), None), "decode")
+    assert cause.outcome is Outcome.CRASHED
+    assert cause.error.code == code
+    assert "decode" in cause.error.message
+    assert "last line" in cause.error.message
+    assert cause.error.hint
+
+
+def test_windows_status_is_spelled_out() -> None:
+    """A missing library is told apart from a crash, signed or unsigned."""
+    for code in (0xC0000135, 0xC0000135 - (1 << 32)):
+        if code > 0:
+            assert "a missing library" in explain(WorkerDied(code, (), None), "start").error.message
+
+
+def test_last_words_beat_the_exit_code() -> None:
+    """A process that says why it dies is believed."""
+    lines = ("CUDA error: out of memory", "  current device: 0")
+    assert explain(WorkerDied(-6, lines, None), "decode").outcome is Outcome.OUT_OF_MEMORY
+
+
+def test_silence_names_phase_and_budget() -> None:
+    """A hang says where, and how long was waited."""
+    cause = explain(WorkerSilent("load", 42), "load")
+    assert cause.outcome is Outcome.TIMED_OUT
+    assert "load for 42 s" in cause.error.message
+
+
+def test_program_that_is_not_there() -> None:
+    """An installation without its worker is a problem the user can act on."""
+    info = problem(WorkerAbsent("No such file or directory")).info
+    assert info.code == "engine_not_started"
+    assert "No such file" in info.message

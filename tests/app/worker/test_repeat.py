@@ -1,0 +1,30 @@
+"""When a trial may stop repeating."""
+
+from app.domain.trial import Sample
+from app.worker.repeat import settled
+
+
+def samples(*ns: int) -> list[Sample]:
+    return [Sample(n_tok=10, ns=n) for n in ns]
+
+
+def test_one_sample_says_nothing_about_the_spread() -> None:
+    """At least two are needed."""
+    assert not settled(samples(100))
+
+
+def test_equal_samples_settle_at_once() -> None:
+    """No spread, no more repetitions."""
+    assert settled(samples(100, 100, 100))
+
+
+def test_scattered_samples_do_not_settle() -> None:
+    """Ten per cent of spread in three samples leaves the median open."""
+    assert not settled(samples(100, 110, 90))
+
+
+def test_more_samples_of_the_same_spread_settle() -> None:
+    """The interval shrinks with their number."""
+    pair = (1000, 1030)
+    assert not settled(samples(*pair, *pair))
+    assert settled(samples(*pair * 5))
