@@ -76,6 +76,13 @@ def sibling_command(program: Program) -> list[str]:
     return [str(here.parent / f"{executable}{suffix}"), *arguments]
 
 
+def has_display() -> bool:
+    """Whether a window could be shown here (always on Windows)."""
+    if sys.platform in ("win32", "darwin"):
+        return True
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
 def sibling_environment() -> dict[str, str]:
     """Return this process's environment, with the source tree importable for a sibling."""
     environment = dict(os.environ)

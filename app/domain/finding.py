@@ -14,18 +14,30 @@ class Severity(StrEnum):
     PROBLEM = "problem"
 
 
+class Actor(StrEnum):
+    """Who can apply the remedy of a finding."""
+
+    RIGTUNE = "rigtune"
+    USER = "user"
+    NOBODY = "nobody"
+
+
 class Finding(Record, frozen=True, kw_only=True):
-    """A rule that fired. Text and remedy come from ``advice.text`` by ``id``.
+    """A rule that fired. Text, remedy and check come from ``advice.text`` by ``id``.
 
     Attributes:
         id: The rule, also the key of its texts.
         severity: How much it matters.
         evidence: What was read, and the placeholders of the texts.
+        actor: Who can apply the remedy.
+        source: What the rule rests on.
     """
 
     id: str
     severity: Severity
     evidence: dict[str, str | int | float | None] = {}
+    actor: Actor = Actor.USER
+    source: str = ""
 
 
 class CheckStatus(StrEnum):

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from app.domain.errors import UsageProblem
+from app.domain.errors import EnvironmentProblem, UsageProblem
 from app.library.demo import demo_model
 from app.library.find import FoundModel, find_models
 
@@ -16,8 +16,8 @@ def resolve_model(name: str) -> Path:
     case, as long as only one model does.
 
     Raises:
-        UsageProblem: Nothing or several models answer to ``name``.
-        EnvironmentProblem: The demo model cannot be had.
+        UsageProblem: Several models answer to ``name``.
+        EnvironmentProblem: None does, or the demo model cannot be had.
     """
     if name == DEMO:
         return demo_model()
@@ -26,7 +26,7 @@ def resolve_model(name: str) -> Path:
         return path.absolute()
     if path.is_dir():
         message = f"{path} is a folder, not a model."
-        raise UsageProblem("model_is_folder", message, "Name the .gguf file inside it.")
+        raise EnvironmentProblem("model_is_folder", message, "Name the .gguf file inside it.")
     return _found(name, find_models())
 
 
@@ -42,7 +42,7 @@ def _found(name: str, models: tuple[FoundModel, ...]) -> Path:
             raise UsageProblem("model_ambiguous", message, "Use the full id or the path.")
     message = f"There is no file or model called {name}."
     hint = "`rigtune models` lists the models on this machine; `demo` is the demo model."
-    raise UsageProblem("model_not_found", message, hint)
+    raise EnvironmentProblem("model_not_found", message, hint)
 
 
 def _ids(model: FoundModel) -> tuple[str, ...]:

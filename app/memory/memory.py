@@ -17,6 +17,7 @@ from app.estimate.profile import DEFAULT_PROFILE, EngineProfile, FormulaDevice
 from app.memory.inverse import Fits, cheapest, largest, smallest
 from app.memory.judge import HOST, Judgement, Surroundings, free_now, judge
 from app.memory.overhead import Overhead, is_cpu_backed
+from app.worker.protocol import NO_BREAKDOWN
 
 Planned = tuple[DeviceMemory, ...] | ErrorInfo
 Planner = Callable[[Settings], Planned]
@@ -217,6 +218,9 @@ class Memory:
 
     def _planned(self, settings: Settings) -> MemoryEstimate:
         planned = self._plan(settings)
+        if isinstance(planned, ErrorInfo) and planned.code == NO_BREAKDOWN:
+            # this build cannot say what it would allocate; that is no verdict on the settings
+            return self._calculated(settings)
         if isinstance(planned, ErrorInfo):
             return MemoryEstimate(
                 devices=(),

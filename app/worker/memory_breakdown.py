@@ -1,8 +1,8 @@
 """Bytes per device and part, as llama.cpp itself counts them.
 
 ``llama_get_memory_breakdown`` returns ``std::map<buffer type, {model, context, compute}>`` by
-value (llama-ext.h). The hidden first argument points to the map; libstdc++ keeps the root at
-byte 16 and the count at byte 40, and each node its children at 16 and 24 and the pair at 32.
+value (llama-ext.h). The hidden first argument points to the map; its layout is the C++ library's
+(``native.MapLayout``). Both libraries known here keep a node's key and value at byte 32.
 """
 
 import ctypes
@@ -12,12 +12,12 @@ from app.domain.memory import DeviceMemory
 from app.domain.outcome import Outcome
 from app.worker import native
 from app.worker.cancel import EngineFailure
+from app.worker.protocol import NO_BREAKDOWN
 
-_MAP_BYTES, _ROOT, _COUNT = 48, 16, 40
-_LEFT, _RIGHT, _PAIR = 16, 24, 32
+_MAP_BYTES = 48  # the larger of the two
+_PAIR = 32
 _WORD = ctypes.sizeof(ctypes.c_void_p)
 HOST = "host"
-NO_BREAKDOWN = "no_breakdown"
 
 
 class Parts(NamedTuple):
@@ -60,21 +60,25 @@ def read_breakdown(ctx: int) -> list[tuple[int, Parts]]:
     Raises:
         EngineFailure: The function is missing or its result has an unknown layout.
     """
-    function = native.breakdown_function()
-    if function is None:
+    found = native.breakdown_function()
+    if found is None:
         raise _unavailable("it does not export llama_get_memory_breakdown")
+    function, layout = found
     header = ctypes.create_string_buffer(_MAP_BYTES)
     base = ctypes.addressof(header)
     function(base, ctx)
-    count, stack = _word(base + _COUNT), [_word(base + _ROOT)]
+    count, root = _word(base + layout.count), base
+    for offset in layout.root:
+        root = _word(root + offset)
+    stack = [root]
     entries: list[tuple[int, Parts]] = []
     while stack and len(entries) <= count:
         node = stack.pop()
-        if node:
+        if not _is_end(node, layout):
             pair = node + _PAIR
             parts = Parts(*(_word(pair + i * _WORD) for i in (1, 2, 3)))
             entries.append((_word(pair), parts))
-            stack += [_word(node + _LEFT), _word(node + _RIGHT)]
+            stack += [_word(node + layout.left), _word(node + layout.right)]
     if len(entries) != count:
         raise _unavailable("the result of llama_get_memory_breakdown has an unknown layout")
     return entries
@@ -102,6 +106,12 @@ def _device_of(buffer_type: int) -> str:
     if not device or native.dev_type(device) == 0:
         return HOST
     return str(native.dev_name(device).decode())
+
+
+def _is_end(node: int, layout: native.MapLayout) -> bool:
+    if layout.is_end is None:
+        return node == 0
+    return ctypes.c_uint8.from_address(node + layout.is_end).value != 0
 
 
 def _word(address: int) -> int:

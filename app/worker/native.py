@@ -8,7 +8,7 @@ import ctypes
 import platform
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import llama_cpp
 import llama_cpp.llama_cpp as _binding
@@ -95,15 +95,46 @@ gguf_array_length = _bind("gguf_get_arr_n", _SIZE, _PTR, ctypes.c_int64)
 gguf_text = _bind("gguf_get_val_str", _TEXT, _PTR, ctypes.c_int64)
 
 
-def breakdown_function() -> Any | None:
+class MapLayout(NamedTuple):
+    """Where a C++ library keeps a ``std::map``; offsets in bytes, 64-bit.
+
+    Attributes:
+        count: Of the number of entries, in the map.
+        root: Of the root: in the map, then (MSVC) in the head node found there.
+        left: Of the smaller child, in a node.
+        right: Of the larger child, in a node.
+        is_end: Of the byte that marks a node past the end; ``None`` = a null pointer does.
+    """
+
+    count: int
+    root: tuple[int, ...]
+    left: int
+    right: int
+    is_end: int | None
+
+
+_BREAKDOWN = {
+    # libstdc++: Linux, and mingw-w64 on Windows
+    "_Z26llama_get_memory_breakdownPK13llama_context": MapLayout(40, (16,), 16, 24, None),
+    # Microsoft's library (_Tree_node in <xmemory>)
+    "?llama_get_memory_breakdown@@YA?AV?$map@PEAUggml_backend_buffer_type@@"
+    "Ullama_memory_breakdown_data@@U?$less@PEAUggml_backend_buffer_type@@@std@@V?$allocator@U?$pair"
+    "@QEAUggml_backend_buffer_type@@Ullama_memory_breakdown_data@@@std@@@4@@std@@PEBUllama_context"
+    "@@@Z": MapLayout(8, (0, 8), 0, 16, 25),
+}
+
+
+def breakdown_function() -> tuple[Any, MapLayout] | None:
     """Return ``llama_get_memory_breakdown``, or ``None`` where its C++ symbol is not known.
 
-    It returns a ``std::map`` by value: known here for libstdc++ on x86-64 only (other
-    processors pass the hidden result pointer elsewhere).
+    It returns a ``std::map`` by value, that is through a hidden first argument: known here for
+    x86-64 only (other processors pass that pointer elsewhere).
     """
-    if not sys.platform.startswith("linux") or platform.machine() != "x86_64":
+    if platform.machine().lower() not in {"x86_64", "amd64"}:
         return None
-    try:
-        return _bind("_Z26llama_get_memory_breakdownPK13llama_context", _PTR, _PTR, _PTR)
-    except AttributeError:
-        return None
+    for symbol, layout in _BREAKDOWN.items():
+        try:
+            return _bind(symbol, _PTR, _PTR, _PTR), layout
+        except AttributeError:
+            continue
+    return None

@@ -18,6 +18,8 @@ from app.domain.trial import Sample, Workload
 
 PROTOCOL_VERSION = 1
 MAX_LINE_BYTES = 1 << 20
+# error code of a dry run where the build cannot say what it would allocate
+NO_BREAKDOWN = "no_breakdown"
 
 T = TypeVar("T")
 

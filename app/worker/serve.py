@@ -17,9 +17,9 @@ from app.worker.channel import Channel
 from app.worker.engine import Engine
 from app.worker.enginelog import EngineLog
 from app.worker.generate import Generator
-from app.worker.memory_breakdown import NO_BREAKDOWN
 from app.worker.prompt import tokenize
 from app.worker.protocol import (
+    NO_BREAKDOWN,
     PROTOCOL_VERSION,
     Bye,
     DryRun,

@@ -19,8 +19,8 @@ from app.domain.outcome import Outcome
         ),
         (
             (
-                "llama_init_from_model: failed to initialize the context: failed to allocate buffer "
-                "for kv cache"
+                "llama_init_from_model: failed to initialize the context: failed to allocate "
+                "buffer for kv cache"
             ),
             Outcome.OUT_OF_MEMORY,
             "out_of_memory",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from app.domain.errors import UsageProblem
+from app.domain.errors import EnvironmentProblem, UsageProblem
 from app.library import resolve_model
 
 
@@ -55,8 +55,9 @@ def test_ambiguous_names_list_the_choices(home: Path) -> None:
     ("typed", "code"), [("nothing", "model_not_found"), (".", "model_is_folder")]
 )
 def test_what_is_no_model_is_said(home: Path, typed: str, code: str) -> None:
-    """Unknown names and folders are usage errors with a hint."""
-    with pytest.raises(UsageProblem) as caught:
+    """Unknown names and folders are problems the user can mend, with a hint."""
+    with pytest.raises(EnvironmentProblem) as caught:
         resolve_model(typed)
+    assert caught.value.exit_code == 3
     assert caught.value.info.code == code
     assert caught.value.info.hint

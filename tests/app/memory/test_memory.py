@@ -12,6 +12,7 @@ from app.domain.units import GIB, MIB
 from app.estimate.formula import Formula
 from app.estimate.profile import FormulaDevice
 from app.memory import Memory
+from app.worker.protocol import NO_BREAKDOWN
 from tests.fakes.shapes import a_spec, dense_tensors, moe_tensors
 
 HOST = HostInfo(os="linux", ram_bytes=64 * GIB, ram_available_bytes=60 * GIB)
@@ -198,6 +199,15 @@ def test_a_refusal_does_not_fit_and_says_why() -> None:
     assert refused.verdict is Verdict.DOES_NOT_FIT
     assert refused.note == "The tensor is too large."
     assert memory.max_n_ctx(Settings(n_gpu_layers=29), exact=True) == 8192
+
+
+def test_an_engine_that_cannot_say_leaves_it_to_the_formula() -> None:
+    """A build without the breakdown says nothing about the settings: no "does not fit"."""
+    unable = ErrorInfo(code=NO_BREAKDOWN, message="This build does not offer the numbers.")
+    memory = Memory(QWEN25_7B, (card(24 * GIB),), HOST, lambda _: unable)
+    answer = memory.estimate(Settings(n_gpu_layers=1), exact=True)
+    assert answer.source is MemorySource.FORMULA
+    assert answer.verdict is Verdict.FITS
 
 
 def test_predicted_speed_follows_bandwidth() -> None:

@@ -1,0 +1,1 @@
+"""What RigTune tells the user: rules and the text of every code, in the user's language."""

@@ -1,0 +1,63 @@
+"""Renders (code, data, language) from ``assets/text/*.toml`` for every surface alike.
+
+The core speaks in codes with data; sentences live in the text files only.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+
+from app.domain.errors import Bug
+from app.domain.sweep import Reason
+from app.domain.units import significant
+from app.runtime import asset
+
+LANGUAGES = ("en",)
+
+Value = str | int | float | None
+
+
+@cache
+def catalogue(language: str) -> dict[str, dict[str, str]]:
+    """Return every section of a language's texts: section → code → template.
+
+    Raises:
+        Bug: The file is missing from the program.
+    """
+    try:
+        data = asset(f"text/{language}.toml").read_text(encoding="utf-8")
+    except OSError as error:
+        msg = f"the texts for {language!r} are missing"
+        raise Bug(msg) from error
+    return tomllib.loads(data)
+
+
+def render(section: str, code: str, data: Mapping[str, Value], language: str = "en") -> str:
+    """Return the sentence of ``code`` with ``data`` filled in.
+
+    Raises:
+        Bug: No such code, or a placeholder without data.
+    """
+    template = catalogue(language).get(section, {}).get(code)
+    if template is None:
+        msg = f"no text for {section}.{code}"
+        raise Bug(msg)
+    try:
+        return template.format_map({key: show(value) for key, value in data.items()})
+    except KeyError as error:
+        msg = f"the text of {section}.{code} needs {error}"
+        raise Bug(msg) from error
+
+
+def render_reason(reason: Reason, language: str = "en") -> str:
+    """Return the sentence of a reason of the search."""
+    return render("reason", reason.code, reason.data, language)
+
+
+def show(value: Value) -> str:
+    """Return one value as text: 3 significant digits for fractions, "—" for missing."""
+    if value is None:
+        return "—"
+    if isinstance(value, float):
+        return significant(value) if round(value, 2) else "0"
+    return str(value)

@@ -1,0 +1,125 @@
+"""Options that several commands share, derived from the one table of settings."""
+
+import argparse
+from collections.abc import Iterable
+
+import msgspec
+
+from app.domain.errors import UsageProblem
+from app.domain.settings import SETTINGS, SettingInfo, Settings
+
+_BY_NAME = {s.name: s for s in SETTINGS}
+LAYERS_ALL = "all"
+
+
+def add_settings(parser: argparse.ArgumentParser, names: Iterable[str]) -> None:
+    """Add one option per named setting; ``--device`` may be repeated."""
+    group = parser.add_argument_group("engine settings")
+    for name in names:
+        info = _BY_NAME[name]
+        if name == "devices":
+            group.add_argument(
+                "--device", action="append", default=[], metavar="ID", help="use this device"
+            )
+        elif info.choices:
+            group.add_argument(info.option, choices=info.choices, help=info.label)
+        else:
+            metavar = "N|all" if name == "n_gpu_layers" else "N"
+            group.add_argument(info.option, metavar=metavar, help=info.label)
+
+
+def settings_from(args: argparse.Namespace, base: Settings, n_layer: int | None) -> Settings:
+    """Return ``base`` with the options the user gave.
+
+    Args:
+        args: Parsed arguments; options the command does not have are simply absent.
+        base: Values for what was not given.
+        n_layer: Blocks of the model, for ``all`` and for the upper bound of layers.
+
+    Raises:
+        UsageProblem: A value is out of its range.
+    """
+    changes: dict[str, object] = {}
+    for info in SETTINGS:
+        text = getattr(args, info.name, None)
+        if text is not None:
+            changes[info.name] = parse_setting(info, str(text), n_layer)
+    if getattr(args, "device", None):
+        changes["devices"] = tuple(args.device)
+    raw = msgspec.to_builtins(base) | msgspec.to_builtins(changes)
+    if "n_ubatch" in changes and "n_batch" not in changes:
+        raw["n_batch"] = max(raw["n_batch"], raw["n_ubatch"])
+    settings = msgspec.convert(raw, Settings)
+    check_settings(settings)
+    return settings
+
+
+def parse_setting(info: SettingInfo, text: str, n_layer: int | None = None) -> int | str:
+    """Return the value of one setting written as text.
+
+    Raises:
+        UsageProblem: Not a number, not one of the choices, or out of range.
+    """
+    if info.choices:
+        if text not in info.choices:
+            choices = ", ".join(info.choices)
+            raise _bad(info, f"{text!r} is not one of {choices}")
+        return text
+    if text == LAYERS_ALL and info.name == "n_gpu_layers":
+        if n_layer is None:
+            raise _bad(info, "'all' needs a model")
+        return n_layer + 1
+    try:
+        value = int(text)
+    except ValueError as error:
+        raise _bad(info, f"{text!r} is not a whole number") from error
+    high = n_layer + 1 if info.name == "n_gpu_layers" and n_layer is not None else info.high
+    if info.low is not None and value < info.low:
+        raise _bad(info, f"{value} is below {info.low}")
+    if high is not None and value > high:
+        raise _bad(info, f"{value} is above {high}")
+    return value
+
+
+def parse_pins(pins: Iterable[str], n_layer: int | None) -> dict[str, int | str]:
+    """Return ``knob=value`` texts as a mapping of pinned settings.
+
+    Raises:
+        UsageProblem: Unknown knob or bad value.
+    """
+    pinned: dict[str, int | str] = {}
+    for pin in pins:
+        name, equals, value = pin.partition("=")
+        info = _BY_NAME.get(name.replace("-", "_"))
+        if not equals or info is None or info.name == "devices":
+            known = ", ".join(s.name for s in SETTINGS if s.name != "devices")
+            raise UsageProblem(
+                "bad_pin", f"--pin {pin!r} is not knob=value with a known knob", f"Knobs: {known}."
+            )
+        pinned[info.name] = parse_setting(info, value, n_layer)
+    return pinned
+
+
+def check_settings(settings: Settings) -> None:
+    """Refuse combinations the engine would refuse (or abort on).
+
+    Raises:
+        UsageProblem: Names the two settings that exclude each other.
+    """
+    if settings.n_ubatch > settings.n_batch:
+        raise UsageProblem(
+            "ubatch_above_batch",
+            f"n_ubatch {settings.n_ubatch} is larger than n_batch {settings.n_batch}",
+            "Raise --n-batch or lower --n-ubatch.",
+        )
+    quantised = settings.type_v not in ("f32", "f16", "bf16")
+    if quantised and settings.flash_attn == "off":
+        raise UsageProblem(
+            "quantised_v_without_flash_attn",
+            f"a {settings.type_v} V cache needs flash attention",
+            "Use --flash-attn on, or --type-v f16.",
+        )
+
+
+def _bad(info: SettingInfo, why: str) -> UsageProblem:
+    return UsageProblem("bad_setting", f"{info.option}: {why}", f"{info.label}.")

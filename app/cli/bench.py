@@ -1,0 +1,118 @@
+"""``rigtune bench``: one trial, with its raw samples."""
+
+import argparse
+
+from app.cli.arguments import add_settings, settings_from
+from app.cli.output import EXIT_DONE, EXIT_PROBLEM, human, print_json
+from app.cli.progress import trial_line
+from app.cli.tune_document import TrialView, view_of
+from app.domain.errors import Bug, UsageProblem
+from app.domain.events import TrialFinished
+from app.domain.outcome import OUTCOMES
+from app.domain.record import Record
+from app.domain.trial import Trial, TrialRequest, Workload
+from app.session import Session
+
+NAME = "bench"
+HELP = "measure one configuration"
+
+
+class BenchDocument(Record, frozen=True, kw_only=True):
+    """``rigtune.bench/1``."""
+
+    schema: str = "rigtune.bench/1"
+    model: str
+    fingerprint: str
+    trial: TrialView
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's own arguments."""
+    parser.add_argument("model", metavar="MODEL", help="path, id from `models`, or demo")
+    add_settings(
+        parser,
+        (
+            "n_gpu_layers",
+            "n_cpu_moe",
+            "n_ctx",
+            "n_batch",
+            "n_ubatch",
+            "flash_attn",
+            "type_k",
+            "type_v",
+            "n_threads",
+            "n_threads_batch",
+            "load_mode",
+            "devices",
+        ),
+    )
+    parser.add_argument("--n-prompt", type=int, default=512, metavar="N", help="prompt tokens")
+    parser.add_argument("--n-gen", type=int, default=64, metavar="N", help="generated tokens")
+    parser.add_argument("--depth", type=int, default=0, metavar="N", help="tokens in the cache")
+    parser.add_argument("--reps", type=int, default=5, metavar="N", help="repetitions")
+    parser.add_argument("--parallel", type=int, default=1, metavar="N", help="sequences")
+
+
+def run(args: argparse.Namespace, session: Session) -> int:
+    """Run the trial and print it."""
+    spec = session.inspect(args.model)
+    workload = Workload(
+        n_prompt=args.n_prompt, n_gen=args.n_gen, depth=args.depth, n_seq=args.parallel
+    )
+    check(workload, args.reps)
+    per_slot = workload.depth + workload.n_prompt + workload.n_gen
+    base = session.default_settings(spec, n_ctx=max(512, per_slot * workload.n_seq))
+    settings = settings_from(args, base, spec.n_layer)
+    if settings.n_ctx < per_slot * workload.n_seq:
+        raise UsageProblem(
+            "context_too_small",
+            f"n_ctx {settings.n_ctx} is smaller than depth + prompt + generation "
+            f"({per_slot * workload.n_seq} tokens)",
+            "Raise --n-ctx.",
+        )
+    request = TrialRequest(
+        stage="bench",
+        settings=settings,
+        workload=workload,
+        min_reps=args.reps,
+        max_reps=args.reps,
+    )
+    trial = last_trial(session, args.model, request)
+    if args.json:
+        print_json(
+            BenchDocument(model=spec.name, fingerprint=spec.fingerprint, trial=view_of(trial))
+        )
+    else:
+        human().print(trial_line(0, trial), markup=False)
+        if trial.error and trial.error.hint:
+            human().print(trial.error.hint, markup=False)
+    return EXIT_DONE if OUTCOMES[trial.outcome].has_speed else EXIT_PROBLEM
+
+
+def check(workload: Workload, reps: int) -> None:
+    """Refuse counts no trial can have.
+
+    Raises:
+        UsageProblem: A count is out of range.
+    """
+    for name, value, low in (
+        ("--n-prompt", workload.n_prompt, 1),
+        ("--n-gen", workload.n_gen, 1),
+        ("--depth", workload.depth, 0),
+        ("--reps", reps, 1),
+        ("--parallel", workload.n_seq, 1),
+    ):
+        if value < low:
+            raise UsageProblem("bad_setting", f"{name}: {value} is below {low}")
+
+
+def last_trial(session: Session, model: str, request: TrialRequest) -> Trial:
+    """Run the trial to its end."""
+    trial = None
+    for event in session.bench(model, request):
+        if isinstance(event, TrialFinished):
+            trial = event.trial
+    if trial is None:
+        msg = "a trial ended without a result"
+        raise Bug(msg)
+    return trial

@@ -1,0 +1,148 @@
+"""Runs a search so that nothing measured is lost: every trial is stored before the next one."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from app.domain.events import SweepEvent, SweepFinished, TrialFinished
+from app.domain.machine import Machine
+from app.domain.model import ModelSpec
+from app.domain.sweep import Recommended, SweepPlan, SweepRequest, SweepResult
+from app.domain.trial import Trial
+from app.rig.interface import Rig
+from app.rig.replay_file import write_replay
+from app.store import Profile, Store, sweep_fingerprint
+from app.store.records import engine_name, machine_name
+from app.sweep.policy import POLICY_VERSION
+from app.sweep.record import recorded
+from app.sweep.run import DryRuns, cancelled, run_sweep
+
+
+def follow(
+    plan: SweepPlan,
+    rig: Rig,
+    cancel: threading.Event,
+    *,
+    prior: Sequence[Trial] = (),
+    keep: Callable[[Trial], None] = lambda _: None,
+    record: Path | None = None,
+) -> Iterator[SweepEvent]:
+    """Yield the events of a search; ``cancel`` ends it with everything measured so far.
+
+    Args:
+        plan: What to do.
+        rig: Where to run it.
+        cancel: Checked at every event.
+        prior: Trials of an interrupted search.
+        keep: Called with each finished trial before anything else happens.
+        record: File to write the search to, as a replay.
+    """
+    dry_runs: DryRuns = {}
+    trials = list(prior)
+    events = run_sweep(plan, rig, prior, dry_runs)
+    for event in events:
+        if isinstance(event, TrialFinished):
+            keep(event.trial)
+            trials.append(event.trial)
+        if cancel.is_set() and not isinstance(event, SweepFinished):
+            close = getattr(events, "close", None)
+            if close is not None:
+                close()
+            yield event
+            event = cancelled(plan, rig, trials, dry_runs)  # noqa: PLW2901 - the last one
+        if isinstance(event, SweepFinished) and record is not None:
+            write_replay(recorded(plan, trials, dry_runs), record)
+        yield event
+        if isinstance(event, SweepFinished):
+            return
+
+
+class Tuning:
+    """A search of a real model: stored as it goes, its answer kept as a profile."""
+
+    def __init__(
+        self, store: Store, spec: ModelSpec, machine: Machine, request: SweepRequest
+    ) -> None:
+        """Prepare.
+
+        Args:
+            store: Where to keep it.
+            spec: The model.
+            machine: The machine, engine included.
+            request: What was asked.
+        """
+        self._store = store
+        self._spec = spec
+        self._machine = machine
+        self._request = request
+        self._fingerprint = sweep_fingerprint(spec, machine, request)
+
+    def interrupted(self) -> tuple[int, tuple[Trial, ...], SweepPlan] | None:
+        """Return number, trials and plan of an interrupted search of the same kind."""
+        found = self._store.interrupted_sweep(self._fingerprint)
+        if found is None:
+            return None
+        sweep, trials = found
+        return sweep.id, trials, sweep.plan
+
+    def run(
+        self,
+        plan: SweepPlan,
+        rig: Rig,
+        cancel: threading.Event,
+        *,
+        resumed: tuple[int, tuple[Trial, ...], SweepPlan] | None = None,
+        record: Path | None = None,
+    ) -> Iterator[SweepEvent]:
+        """Yield the events of the search; the result carries the stored profile's id."""
+        if resumed is None:
+            prior: tuple[Trial, ...] = ()
+            sweep_id = self._store.start_sweep(
+                request=self._request,
+                plan=plan,
+                fingerprint=self._fingerprint,
+                model=self._spec,
+                machine=self._machine,
+                policy_version=int(POLICY_VERSION),
+            )
+        else:
+            sweep_id, prior, plan = resumed
+            self._store.resume_sweep(sweep_id)
+
+        def keep(trial: Trial) -> None:
+            self._store.add_trial(sweep_id, trial)
+
+        for event in follow(plan, rig, cancel, prior=prior, keep=keep, record=record):
+            if isinstance(event, SweepFinished):
+                result = self._with_profile(event.result, sweep_id)
+                self._store.finish_sweep(sweep_id, result)
+                yield SweepFinished(result=result)
+            else:
+                yield event
+
+    def _with_profile(self, result: SweepResult, sweep_id: int) -> SweepResult:
+        best = result.recommended
+        if best is None:
+            return result
+        profile = self._store.save_profile(self._draft(best, sweep_id))
+        kept = msgspec.structs.replace(best, profile_id=profile.id)
+        return msgspec.structs.replace(result, recommended=kept)
+
+    def _draft(self, best: Recommended, sweep_id: int) -> Profile:
+        return Profile(
+            name=f"{self._spec.name} {self._request.goal}",
+            settings=best.settings,
+            model_fingerprint=self._spec.fingerprint,
+            model_name=self._spec.name,
+            model_path=self._spec.path,
+            goal=self._request.goal,
+            prefill_tok_s=best.prefill_tok_s,
+            decode_tok_s=best.decode_tok_s,
+            request_s=best.request_s,
+            device_bytes=best.device_bytes,
+            machine=machine_name(self._machine),
+            engine=engine_name(self._machine.engine),
+            sweep_id=sweep_id,
+        )

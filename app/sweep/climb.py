@@ -1,0 +1,105 @@
+"""Stage 2: the largest placement that really fits."""
+
+import msgspec
+
+from app.domain.settings import Settings
+from app.sweep import knobs
+from app.sweep.ladder import Rung
+from app.sweep.points import SPILL_BYTES, Point
+from app.sweep.search import Asking, Search
+
+FIRST_STEP_FRAC = 0.88  # after out of memory: the next try needs this share of the bytes
+SECOND_STEP_FRAC = 0.75  # and after the second one this share
+
+
+def climb(
+    s: Search, base: Settings, ladder: tuple[Rung, ...], top: int
+) -> Asking[tuple[int, Settings] | None]:
+    """Find the largest rung that fits, runs and does not spill, and its knobs; else ``None``.
+
+    The dry run's largest goes first. Free memory that turns out smaller than reported shows as
+    out of memory (step down, then climb one rung at a time: at most one more failure) or as
+    growth of shared memory, whose size says where to go. Knobs are tuned on the first rung
+    that runs, while its weights are there; on the way up only the thread count is taken along.
+    """
+    low: int | None = None
+    tuned: Settings | None = None
+    high, index, at = top + 1, top, base
+    while True:
+        point: Point | None = None
+        settings = ladder[index].of(at)
+        if not s.is_dominated(settings):
+            point = yield from s.measure("layers", settings, essential=True)
+            if point is None or not (point.is_clean or point.grew or point.is_memory):
+                break  # no budget, or not a matter of memory: the next would fail alike
+        if point is not None and point.is_clean:
+            low = index
+            if tuned is None:
+                tuned = yield from knobs.tune(s, settings, has_cpu_part=s.has_cpu_part(settings))
+                at = msgspec.structs.replace(base, n_threads=tuned.n_threads)
+        else:
+            high = _first_bad(s, at, ladder, index, point)
+        following = _next_rung(s, at, ladder, (low, high), point)
+        if following is None:
+            break
+        index = following
+    if low is None or tuned is None:
+        return None
+    return low, (yield from _with_knobs(s, ladder[low], at, tuned))
+
+
+def _with_knobs(s: Search, rung: Rung, at: Settings, tuned: Settings) -> Asking[Settings]:
+    """Return the knobs found lower down if they fit on ``rung`` too, timed there."""
+    settings = rung.of(tuned)
+    if not s.bounds.ok(settings):
+        return rung.of(at)
+    yield from s.measure("layers", settings, reps=knobs.reps(s), spare=3)
+    return settings
+
+
+def _first_bad(
+    s: Search, base: Settings, ladder: tuple[Rung, ...], index: int, point: Point | None
+) -> int:
+    """Return the smallest rung known to be too large now that ``index`` is.
+
+    Growth of shared memory says exactly how much there is.
+    """
+    if point is None or not point.grew or not point.growth_bytes:
+        return index
+    room = {
+        d: n - point.growth_bytes + SPILL_BYTES
+        for d, n in s.bounds.need(ladder[index].of(base)).device_bytes().items()
+    }
+    while index > 0:
+        below = s.bounds.need(ladder[index - 1].of(base)).device_bytes()
+        if all(below.get(d, 0) <= n for d, n in room.items()):
+            break
+        index -= 1
+    return index
+
+
+def _next_rung(
+    s: Search,
+    base: Settings,
+    ladder: tuple[Rung, ...],
+    bracket: tuple[int | None, int],
+    point: Point | None,
+) -> int | None:
+    """Return the next rung to try between the largest good and the smallest bad one."""
+    low, high = bracket
+    floor = -1 if low is None else low
+    if high - floor <= 1:
+        return None
+    if point is not None and point.is_clean:
+        step = max(1, (high - floor) // 4) if s.n_memory_failures else (high - floor) // 2
+        return floor + step
+    if point is not None and point.grew:
+        return high - 1
+    need = s.bounds.need(ladder[high].of(base)).device_bytes()
+    share = FIRST_STEP_FRAC if s.n_memory_failures < 2 else SECOND_STEP_FRAC
+    wanted = {d: int(n * share) for d, n in need.items()}
+    for index in range(high - 1, floor, -1):
+        there = s.bounds.need(ladder[index].of(base)).device_bytes()
+        if all(there.get(d, 0) <= n for d, n in wanted.items()):
+            return index
+    return floor + 1

@@ -1,0 +1,153 @@
+"""Stage 0, the references, and the shape of the curve between the measured placements."""
+
+from itertools import pairwise
+
+import msgspec
+
+from app.domain.settings import FlashAttn, Settings
+from app.domain.sweep import SweepRequest
+from app.domain.trial import Workload
+from app.sweep.compare import is_slower
+from app.sweep.ladder import Rung, expert_ladder, layer_ladder
+from app.sweep.points import Point, usable
+from app.sweep.search import PROBE, PROBE_STAGE, Asking, Search, fastest, timed_s
+
+CPU_REFERENCE_S = 60.0  # the CPU reference runs when it is expected to take no longer
+BEND_FRAC = 0.03  # a rung this much slower than the line through smaller ones is suspicious
+MAX_BISECTIONS = 6
+
+
+def probe(s: Search, settings: Settings) -> Asking[None]:
+    """Time a few tokens first: the search shrinks its workload where a pass takes too long."""
+    yield from s.ask(PROBE_STAGE, settings, workload=probe_workload(s), reps=(1, 1), max_s=1)
+
+
+def auto_fit(s: Search, base: Settings) -> Asking[Point | None]:
+    """Measure what llama.cpp would choose by itself, unless that is measured already."""
+    settings = auto_fit_settings(s, base)
+    if settings is None or s.is_dominated(settings):
+        return None
+    return (yield from s.measure("auto_fit", settings))
+
+
+def auto_fit_settings(s: Search, base: Settings) -> Settings | None:
+    """Return llama.cpp's own choice: default knobs, as much as leaves 1,024 MiB free."""
+    default = Settings(n_gpu_layers=0)
+    plain = msgspec.structs.replace(
+        base,
+        n_ubatch=default.n_ubatch,
+        flash_attn=FlashAttn.AUTO,
+        type_k="f16",
+        type_v="f16",
+        n_threads=s.plan.space.host.cores_physical,
+        n_threads_batch=0,
+        load_mode=default.load_mode,
+    )
+    free = SweepRequest()
+    space = s.plan.space
+    ladder = expert_ladder(free, space) or layer_ladder(free, space)
+    index = s.bounds.auto_fit(ladder, plain)
+    return None if index is None else ladder[index].of(plain)
+
+
+def cpu_settings(base: Settings) -> Settings:
+    """Return ``base`` without any device."""
+    return msgspec.structs.replace(base, n_gpu_layers=0, n_cpu_moe=0, devices=())
+
+
+def cpu_reference(s: Search, base: Settings) -> Asking[Point | None]:
+    """Measure the CPU alone where that is expected to take at most a minute."""
+    settings = cpu_settings(base)
+    if s.point(settings) is not None:
+        return s.point(settings)
+    limit_s = min(CPU_REFERENCE_S, s.seconds_left / 3)
+    trial = yield from s.ask("cpu", settings, workload=probe_workload(s), reps=(1, 1), max_s=1)
+    if trial is None or not usable(trial):
+        return None
+    if timed_s(s.workload, fastest(trial), 3) > limit_s:
+        return None
+    return (yield from s.measure("cpu", settings))
+
+
+def cpu_decode_s(s: Search, base: Settings) -> float | None:
+    """Return the CPU's seconds per generated token, from its reference or its first look."""
+    settings = cpu_settings(base)
+    point = s.point(settings)
+    if point is not None and point.request is not None:
+        return point.decode_s
+    trial = s.answered(settings, probe_workload(s))
+    return fastest(trial)[1] if trial is not None and usable(trial) else None
+
+
+def shape(s: Search, base: Settings, ladder: tuple[Rung, ...], spare: int) -> Asking[None]:
+    """Look between measured rungs where the curve turns: silent spills and slow devices."""
+    for _ in range(MAX_BISECTIONS):
+        curve = curve_of(s, base, ladder)
+        index = _suspicious(curve)
+        if index is None:
+            return
+        point = yield from s.measure("layers", ladder[index].of(base), spare=spare)
+        if point is None:
+            return
+    curve = curve_of(s, base, ladder)
+    best = min((p.request_s for _, p in curve), default=0.0)
+    for (_, before), (index, after) in pairwise(curve):
+        if before.request_s == best and index and is_slower(after, before):
+            s.reject(s.bounds.need(ladder[index].of(base)).device_bytes())
+
+
+def curve_of(s: Search, base: Settings, ladder: tuple[Rung, ...]) -> list[tuple[int, Point]]:
+    """Return the measured rungs of ``ladder`` with the knobs of ``base``, ascending.
+
+    The CPU alone stands in for rung 0.
+    """
+    curve: dict[int, Point] = {}
+    cpu = s.point(cpu_settings(base))
+    if cpu is not None and cpu.is_clean and not ladder[0].n_gpu_layers:
+        curve[0] = cpu
+    for index, rung in enumerate(ladder):
+        point = s.point(rung.of(base))
+        if point is not None and point.is_clean:
+            curve[index] = point
+    return sorted(curve.items())
+
+
+def _suspicious(curve: list[tuple[int, Point]]) -> int | None:
+    """Return the rung that decides where the curve turns, ``None`` when nothing is odd."""
+    if len(curve) < 3:
+        return None
+    fastest = min(range(len(curve)), key=lambda i: curve[i][1].request_s)
+    index, point = curve[fastest]
+    if fastest + 1 < len(curve):
+        after, worse = curve[fastest + 1]
+        if after - index > 1 and is_slower(worse, point):
+            if fastest == 0 and _is_straight(curve):
+                return None
+            return (index + after) // 2
+        return None
+    return _bend(curve)
+
+
+def _is_straight(curve: list[tuple[int, Point]]) -> bool:
+    """Whether three rungs lie on one line: then the best is an end, not a hump between."""
+    (a, first), (b, middle), (c, last) = curve[0], curve[1], curve[-1]
+    expected = first.request_s + (last.request_s - first.request_s) * (b - a) / (c - a)
+    return middle.request_s > 0.9 * expected
+
+
+def _bend(curve: list[tuple[int, Point]]) -> int | None:
+    """Return the rung before the largest when that is slower than the line through the others."""
+    (a, first), (b, second), (c, last) = curve[-3:]
+    if c - b < 2:
+        return None
+    slope = (second.request_s - first.request_s) / (b - a)
+    expected = second.request_s + slope * (c - b)
+    noise = (last.request.half_width if last.request else 0.0) + (
+        second.request.half_width if second.request else 0.0
+    )
+    return c - 1 if last.request_s - expected > max(BEND_FRAC * expected, noise) else None
+
+
+def probe_workload(s: Search) -> Workload:
+    """Return a few tokens in an empty context."""
+    return msgspec.structs.replace(PROBE, n_seq=s.plan.workload.n_seq)

@@ -1,0 +1,300 @@
+"""Why the answer is what it is: codes with data. ``assets/text/reasons.*.toml`` has the words.
+
+==================== =====================================================================
+code                 data
+==================== =====================================================================
+everything_on_gpu    n_gpu_layers, left_mib
+layers_bound         n_gpu_layers, everything, missing_mib, headroom_mib
+experts_on_cpu       n_cpu_moe, n_layer
+experts_beat_layers  gain_pct
+layers_beat_experts  gain_pct
+out_of_memory_seen   n_gpu_layers, n_cpu_moe, n_failed
+spill_seen           n_gpu_layers, growth_mib, loss_pct
+cpu_leads            gain_pct
+gpu_gain             factor
+auto_fit_gain        gain_pct, n_gpu_layers
+auto_fit_equal       n_gpu_layers
+threads_chosen       n_threads, instead, gain_pct
+ubatch_chosen        n_ubatch, instead, gain_pct
+flash_attn_off       gain_pct
+flash_attn_on        gain_pct
+kv_chosen            type_k, instead, gain_pct
+kv_kept              type_k, rejected, gain_pct
+load_mode_none       gain_pct
+load_mode_mmap       gain_pct
+ram_share            share_pct, n_ram_layers
+next_gib             n_layers, gain_pct
+context_full         depth, tok_s, loss_pct
+floor_met            floor_tok_s, low_tok_s, depth
+floor_not_met        floor_tok_s, low_tok_s, depth
+larger_context       n_ctx
+tie_resolved         n_tied, rule
+not_separated        difference_pct
+measured_shallower   depth, goal_depth
+disturbed            n_trials
+budget_reached       max_loads, max_s
+==================== =====================================================================
+
+``gain_pct`` is how much longer the request took with the alternative.
+"""
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from app.domain.outcome import OUTCOMES
+from app.domain.settings import FlashAttn, LoadMode, Settings
+from app.domain.sweep import GOAL_WORKLOADS, Reason, SweepResult, SweepStatus
+from app.domain.units import GIB, MIB
+from app.sweep.compare import difference
+from app.sweep.ladder import HOST, rung_of
+from app.sweep.pick import is_decided, runner_up
+from app.sweep.points import Point, is_disturbed
+from app.sweep.search import Search
+from app.sweep.speed_model import family_of
+
+_Part = Callable[[Search, Point, SweepResult], Iterator[Reason]]
+
+
+def explain(search: Search, winner: Point, result: SweepResult) -> tuple[Reason, ...]:
+    """Return the reasons for ``winner``, most important first."""
+    parts: tuple[_Part, ...] = (
+        _placement, _surprises, _references, _knobs, _time, _context, _doubts,
+    )  # fmt: skip
+    return tuple(r for part in parts for r in part(search, winner, result))
+
+
+def _placement(search: Search, winner: Point, result: SweepResult) -> Iterator[Reason]:
+    del result
+    at = winner.settings
+    blocks = search.plan.space.model.n_layer
+    if not at.n_gpu_layers:
+        return
+    need = search.bounds.need(at)
+    gpus = [d for d in need.devices if d.device != HOST and d.free_bytes is not None]
+    left = min(((d.free_bytes or 0) - d.total_bytes for d in gpus), default=None)
+    if at.n_gpu_layers > blocks and not at.n_cpu_moe:
+        yield _reason("everything_on_gpu", n_gpu_layers=at.n_gpu_layers, left_mib=_mib(left))
+        return
+    if at.n_cpu_moe:
+        yield _reason("experts_on_cpu", n_cpu_moe=at.n_cpu_moe, n_layer=blocks)
+    yield from _bound(search, winner)
+    yield from _against_other_ladder(search, winner)
+
+
+def _bound(search: Search, winner: Point) -> Iterator[Reason]:
+    """Say what one rung more would have needed, where the dry run forbade it."""
+    ladder = search.experts if rung_of(winner.settings) in search.experts else search.layers
+    index = ladder.index(rung_of(winner.settings)) if winner.rung in ladder else len(ladder)
+    if index + 1 >= len(ladder):
+        return
+    above = ladder[index + 1].of(winner.settings)
+    if search.bounds.ok(above):
+        return
+    gpus = [d for d in search.bounds.need(above).devices if d.device != HOST]
+    missing = max(
+        (d.total_bytes + d.headroom_bytes - d.free_bytes for d in gpus if d.free_bytes is not None),
+        default=None,
+    )
+    if missing is not None and missing > 0:
+        yield _reason(
+            "layers_bound",
+            n_gpu_layers=winner.settings.n_gpu_layers,
+            everything=search.plan.space.model.n_layer + 1,
+            missing_mib=_mib(missing),
+            headroom_mib=_mib(max(d.headroom_bytes for d in gpus)),
+        )
+
+
+def _against_other_ladder(search: Search, winner: Point) -> Iterator[Reason]:
+    if not search.experts:
+        return
+    has_experts = bool(winner.settings.n_cpu_moe)
+    others = [
+        p
+        for p in search.clean()
+        if p.settings.n_gpu_layers and bool(p.settings.n_cpu_moe) is not has_experts
+    ]
+    if others:
+        code = "experts_beat_layers" if has_experts else "layers_beat_experts"
+        yield _reason(code, gain_pct=_gain_pct(winner, others[0]))
+
+
+def _surprises(search: Search, winner: Point, result: SweepResult) -> Iterator[Reason]:
+    failed = [
+        t
+        for t in search.trials
+        if OUTCOMES[t.outcome].is_memory and not OUTCOMES[t.outcome].has_speed
+    ]
+    if failed:
+        least = min(
+            failed,
+            key=lambda t: sum(search.bounds.need(t.request.settings).device_bytes().values()),
+        )
+        yield _reason(
+            "out_of_memory_seen",
+            n_gpu_layers=least.request.settings.n_gpu_layers,
+            n_cpu_moe=least.request.settings.n_cpu_moe,
+            n_failed=len({t.load_id for t in failed}),
+        )
+    grown = [p for p in search.points().values() if p.grew and p.request is not None]
+    if grown and result.cliff is not None:
+        least_grown = min(grown, key=lambda p: p.growth_bytes or 0)
+        yield _reason(
+            "spill_seen",
+            n_gpu_layers=least_grown.settings.n_gpu_layers,
+            growth_mib=_mib(least_grown.growth_bytes),
+            loss_pct=_gain_pct(winner, least_grown),
+        )
+
+
+def _references(search: Search, winner: Point, result: SweepResult) -> Iterator[Reason]:
+    cpu, auto = result.baseline_cpu, result.baseline_auto_fit
+    if cpu is not None and cpu.request_s is not None:
+        if winner.settings.n_gpu_layers:
+            yield _reason("gpu_gain", factor=round(cpu.request_s / winner.request_s, 2))
+        else:
+            rivals = [p for p in search.clean() if p.settings.n_gpu_layers]
+            if rivals:
+                yield _reason("cpu_leads", gain_pct=_gain_pct(winner, rivals[0]))
+    if auto is not None and auto.request_s is not None:
+        gain = round(100 * (auto.request_s / winner.request_s - 1), 1)
+        layers = auto.settings.n_gpu_layers
+        if gain > 0:
+            yield _reason("auto_fit_gain", gain_pct=gain, n_gpu_layers=layers)
+        else:
+            yield _reason("auto_fit_equal", n_gpu_layers=layers)
+
+
+def _knobs(search: Search, winner: Point, result: SweepResult) -> Iterator[Reason]:
+    del result
+    at, cores = winner.settings, search.plan.space.host.cores_physical
+    for name, code, usual in (
+        ("n_threads", "threads_chosen", cores),
+        ("n_ubatch", "ubatch_chosen", Settings(n_gpu_layers=0).n_ubatch),
+    ):
+        chosen = getattr(at, name)
+        gain = _against(search, winner, **{name: usual})
+        if chosen != usual and gain is not None:
+            yield _reason(code, **{name: chosen, "instead": usual, "gain_pct": gain})
+    other = FlashAttn.OFF if at.flash_attn is FlashAttn.ON else FlashAttn.ON
+    gain = _against(search, winner, flash_attn=other)
+    if gain is not None:
+        yield _reason(f"flash_attn_{at.flash_attn}", gain_pct=gain)
+    yield from _kv(search, winner)
+    other_mode = LoadMode.NONE if at.load_mode is LoadMode.MMAP else LoadMode.MMAP
+    gain = _against(search, winner, load_mode=other_mode)
+    if gain is not None:
+        yield _reason(f"load_mode_{at.load_mode}", gain_pct=gain)
+
+
+def _kv(search: Search, winner: Point) -> Iterator[Reason]:
+    kind = winner.settings.type_k
+    others = [p for p in search.clean() if p.settings.type_k != kind]
+    if not others:
+        return
+    rival, gain = others[0], _gain_pct(winner, others[0])
+    if kind == "f16":
+        yield _reason("kv_kept", type_k=kind, rejected=rival.settings.type_k, gain_pct=-gain)
+    else:
+        yield _reason("kv_chosen", type_k=kind, instead=rival.settings.type_k, gain_pct=gain)
+
+
+def _time(search: Search, winner: Point, result: SweepResult) -> Iterator[Reason]:
+    """Say where the time of a token goes and what another GiB would buy, from the curve."""
+    del result
+    ladder = search.experts if winner.rung in search.experts else search.layers
+    if not winner.settings.n_gpu_layers or winner.rung not in ladder:
+        return
+    index = ladder.index(winner.rung)
+    left = len(ladder) - 1 - index
+    model = search.model(ladder)
+    family = family_of(winner.settings)
+    here = model.phases(family, index)
+    everything = model.phases(family, len(ladder) - 1)
+    if not left or here is None or everything is None or len(search.clean()) < 2:
+        return
+    share = max(0.0, 1 - everything[1] / here[1])
+    yield _reason("ram_share", share_pct=round(100 * share), n_ram_layers=left)
+    need = search.bounds.need(winner.settings).device_bytes()
+    limit = {d: n + GIB for d, n in need.items()}
+    more = 0
+    for step in range(1, left + 1):
+        there = search.bounds.need(ladder[index + step].of(winner.settings))
+        if there.note is not None or any(
+            n > limit.get(d, n) for d, n in there.device_bytes().items()
+        ):
+            break
+        more = step
+    guess = model.predict(ladder[index + more].of(winner.settings))
+    if more and guess is not None and guess.request_s < winner.request_s:
+        gain = round(100 * (winner.request_s / guess.request_s - 1))
+        yield _reason("next_gib", n_layers=more, gain_pct=gain)
+
+
+def _context(search: Search, winner: Point, result: SweepResult) -> Iterator[Reason]:
+    at = winner.settings
+    here = [p for p in result.context_curve if p.n_ctx == at.n_ctx and p.decode_tok_s is not None]
+    if len(here) > 1:
+        first, full = here[0].decode_tok_s, here[-1].decode_tok_s
+        assert first is not None
+        assert full is not None
+        yield _reason(
+            "context_full",
+            depth=here[-1].depth,
+            tok_s=round(full.median, 2),
+            loss_pct=round(100 * (1 - full.median / first.median)),
+        )
+        floor = search.plan.request.floor_tok_s
+        if floor is not None:
+            yield _reason(
+                "floor_met" if full.low >= floor else "floor_not_met",
+                floor_tok_s=floor,
+                low_tok_s=round(full.low, 2),
+                depth=here[-1].depth,
+            )
+    larger = [p.n_ctx for p in result.context_curve if p.fits and p.n_ctx > at.n_ctx]
+    if larger:
+        yield _reason("larger_context", n_ctx=max(larger))
+
+
+def _doubts(search: Search, winner: Point, result: SweepResult) -> Iterator[Reason]:
+    if result.ties:
+        yield _reason("tie_resolved", n_tied=len(result.ties), rule=result.ties[0].rule)
+    rival = runner_up(search.points().values(), winner)
+    if rival is not None and not result.ties and not is_decided(winner, rival):
+        gap = round(100 * difference(winner, rival).median, 1)
+        yield _reason("not_separated", difference_pct=gap)
+    goal = GOAL_WORKLOADS[search.plan.request.goal]
+    if search.workload.depth < goal.depth:
+        yield _reason("measured_shallower", depth=search.workload.depth, goal_depth=goal.depth)
+    disturbed = sum(is_disturbed(t) for t in search.trials)
+    if disturbed:
+        yield _reason("disturbed", n_trials=disturbed)
+    if result.status is SweepStatus.BUDGET_REACHED:
+        budget = search.budget
+        yield _reason("budget_reached", max_loads=budget.max_loads, max_s=round(budget.max_s))
+
+
+def _against(search: Search, winner: Point, **changes: object) -> float | None:
+    """Return how much slower the winner is with ``changes``, per cent, where that was timed."""
+    other = search.points().get(msgspec.structs.replace(winner.settings, **changes))
+    if other is not None and other.request is not None:
+        return _gain_pct(winner, other)
+    own = search.screened(winner.settings)
+    other = search.screened(msgspec.structs.replace(winner.settings, **changes))
+    if own is None or other is None or other.request is None or own.request is None:
+        return None
+    return _gain_pct(own, other)
+
+
+def _gain_pct(winner: Point, other: Point) -> float:
+    return round(100 * (other.request_s / winner.request_s - 1), 1)
+
+
+def _mib(n_bytes: int | None) -> int | None:
+    return None if n_bytes is None else round(n_bytes / MIB)
+
+
+def _reason(code: str, **data: str | float | None) -> Reason:
+    return Reason(code=code, data=data)

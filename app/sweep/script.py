@@ -1,0 +1,177 @@
+"""The order of the stages: which questions a search asks, one after the other.
+
+To save loads, context-level knobs are tuned on a placement while its weights are there, and
+the references are taken between: the stages of the plan interleave.
+"""
+
+import msgspec
+
+from app.domain.settings import Settings
+from app.sweep import knobs, layers, trade
+from app.sweep.climb import climb
+from app.sweep.context import context_curve, longest_context
+from app.sweep.finals import finals
+from app.sweep.ladder import Rung, rung_of
+from app.sweep.points import usable
+from app.sweep.search import Asking, Search, fastest
+from app.sweep.start import base_settings, device_groups, kind_of
+
+CPU_IN_REACH = 1.3  # the CPU's own threads are tried when it is within this factor of the best
+DEVICE_IN_REACH = 1.2  # another device is searched when its first look is within this factor
+MIDDLE = 0.6  # of the way up: where the curve's shape shows best
+BIG_BATCH = 2048
+
+
+def script(s: Search) -> Asking[None]:
+    """Ask the whole search."""
+    groups = () if s.plan.request.pinned.get("n_gpu_layers") == 0 else device_groups(s.plan)
+    if not groups or kind_of(s.plan, groups[0]) == "software":
+        # a software device is the CPU posing as one: it has to prove itself first
+        yield from _on_cpu(s, base_settings(s.plan, ()))
+        for group in () if s.is_quick else groups:
+            yield from _other_device(s, group)
+    else:
+        found = yield from _on_devices(s, groups[0])
+        if not found:
+            yield from _on_cpu(s, base_settings(s.plan, ()))
+        for group in [*_parts(s, groups[0]), *groups[1:]]:
+            yield from _other_device(s, group)
+    yield from finals(s)
+    yield from context_curve(s)
+    yield from longest_context(s)
+
+
+def _on_devices(s: Search, group: tuple[str, ...]) -> Asking[bool]:
+    """Search on ``group``; whether anything could run there."""
+    base, ladder = base_settings(s.plan, group), s.ladder
+    top = s.bounds.largest(ladder, base)
+    if top is None and len(ladder) == 1:
+        top = 0  # the user insists on this placement
+    if top is None:
+        return False
+    if top < len(ladder) - 1 or kind_of(s.plan, group) != "discrete" or len(ladder) == 1:
+        yield from layers.probe(s, ladder[top].of(base))
+    found = yield from climb(s, base, ladder, top)
+    if found is None:
+        return False
+    low, at = found
+    yield from _references(s, base, at)
+    yield from _middle(s, base, at, low)
+    spare = 1 if s.is_quick else 3
+    yield from layers.shape(s, base, ladder, spare)
+    yield from _on_best_rung(s, at)
+    ladder = yield from _branch(s, at, spare)
+    yield from _cpu_if_in_reach(s, base)
+    yield from trade.trade(s, at, ladder, spare)
+    yield from _pinned_weights(s, ladder, spare - 1)
+    return True
+
+
+def _references(s: Search, base: Settings, at: Settings) -> Asking[None]:
+    """Stage 0: llama.cpp's own choice, and the CPU alone."""
+    auto = layers.auto_fit_settings(s, base)
+    point = yield from layers.auto_fit(s, base)
+    if auto is not None and point is not None and s.is_loaded(auto):
+        yield from trade.learn_here(s, auto, at)
+    yield from layers.cpu_reference(s, base)
+
+
+def _middle(s: Search, base: Settings, at: Settings, low: int) -> Asking[None]:
+    """Measure one rung in the middle: the curve's shape, and batches that need more memory."""
+    settings = s.ladder[int(low * MIDDLE)].of(base)
+    if s.is_quick or low < 4 or not s.bounds.ok(settings):
+        return
+    point = yield from s.measure("layers", settings, spare=4)
+    if point is not None and s.is_loaded(settings):
+        yield from trade.learn_here(s, settings, at)
+
+
+def _on_best_rung(s: Search, at: Settings) -> Asking[None]:
+    """Bring the tuned knobs to the rung that leads, if that is another one."""
+    best = s.best()
+    if best is None or best.settings.devices != at.devices or best.rung == rung_of(at):
+        return
+    yield from s.measure("layers", best.rung.of(at), spare=1)
+
+
+def _branch(s: Search, at: Settings, spare: int) -> Asking[tuple[Rung, ...]]:
+    """Return the better ladder of a model with experts: whole layers get one look."""
+    if not s.experts:
+        return s.layers
+    index = s.bounds.largest(s.layers, at)
+    if not index:
+        return s.experts
+    plain = yield from s.measure("layers", s.layers[index].of(at), spare=spare)
+    best = s.best()
+    led = plain is not None and best is not None and plain.settings == best.settings
+    return s.layers if led else s.experts
+
+
+def _pinned_weights(s: Search, ladder: tuple[Rung, ...], spare: int) -> Asking[None]:
+    """Try pinned host weights, and what they change about the best batch."""
+    mapped = s.best()
+    if mapped is None:
+        return
+    yield from trade.pinned_weights(s, mapped.settings, spare)
+    best = s.best()
+    if best is not None and best.settings.load_mode is not mapped.settings.load_mode:
+        yield from trade.trade(s, best.settings, ladder, spare)
+
+
+def _cpu_if_in_reach(s: Search, base: Settings) -> Asking[None]:
+    """Give the CPU its own knobs when it leads or nearly does.
+
+    Where it decodes faster than the device, the device may still help with the prompt.
+    """
+    cpu, best = s.point(layers.cpu_settings(base)), s.best()
+    if best is None:
+        return
+    if cpu is not None and cpu.request_s <= CPU_IN_REACH * best.request_s:
+        yield from knobs.tune_threads(s, cpu.settings)
+        leader = s.best()
+        if leader is not None and not leader.settings.devices:
+            yield from knobs.tune(s, cpu.settings, has_cpu_part=True)
+    decode_s = layers.cpu_decode_s(s, base)
+    if decode_s is None or decode_s > 1.05 * best.decode_s:
+        return
+    helped = msgspec.structs.replace(
+        best.settings, n_gpu_layers=0, n_cpu_moe=0, devices=base.devices, n_ubatch=BIG_BATCH
+    )
+    if s.bounds.ok(helped) and not s.request_is_pinned("n_gpu_layers"):
+        yield from s.measure("layers", helped, spare=1)
+
+
+def _on_cpu(s: Search, base: Settings) -> Asking[None]:
+    """Tune the CPU alone."""
+    at = layers.cpu_settings(base)
+    if s.point(at) is None:
+        yield from layers.probe(s, at)
+    point = yield from s.measure("cpu", at, essential=True)
+    if point is not None and point.is_clean:
+        yield from knobs.tune(s, at, has_cpu_part=True)
+
+
+def _parts(s: Search, group: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Return the single devices of ``group`` that could hold everything alone."""
+    top = s.ladder[-1]
+    singles = [(d,) for d in group] if len(group) > 1 else []
+    return [g for g in singles if s.bounds.ok(top.of(base_settings(s.plan, g)))]
+
+
+def _other_device(s: Search, group: tuple[str, ...]) -> Asking[None]:
+    """Stage 1: one short trial on another set of devices; a search there if it is in reach."""
+    best, base = s.best(), base_settings(s.plan, group)
+    top = s.bounds.largest(s.ladder, base)
+    if top is None or not top:
+        return
+    settings = s.ladder[top].of(base)
+    trial = yield from s.ask(
+        "devices", settings, workload=layers.probe_workload(s), reps=(1, 1), max_s=1, spare=1
+    )
+    if trial is None or not usable(trial):
+        return
+    prefill_s, decode_s = fastest(trial)
+    expected_s = s.demand.n_prompt * prefill_s + s.demand.n_gen * decode_s
+    if best is not None and expected_s > DEVICE_IN_REACH * best.request_s:
+        return
+    yield from s.measure("devices", settings, reps=knobs.reps(s), spare=1)

@@ -1,0 +1,68 @@
+"""Settings typed on the command line."""
+
+import argparse
+
+import pytest
+
+from app.cli.arguments import add_settings, check_settings, parse_pins, settings_from
+from app.domain.errors import UsageProblem
+from app.domain.settings import SETTINGS, FlashAttn, Settings
+
+BASE = Settings(n_gpu_layers=0)
+
+
+def parse(*argv: str, n_layer: int | None = 32) -> Settings:
+    parser = argparse.ArgumentParser()
+    add_settings(parser, [info.name for info in SETTINGS])
+    return settings_from(parser.parse_args(argv), BASE, n_layer)
+
+
+def test_what_is_not_given_keeps_its_value() -> None:
+    """No option, no change."""
+    assert parse() == BASE
+
+
+def test_options_are_applied() -> None:
+    """Numbers, choices, repeated devices and the word all."""
+    settings = parse(
+        "--n-gpu-layers", "all", "--flash-attn", "off", "--device", "A", "--device", "B"
+    )
+    assert settings.n_gpu_layers == 33
+    assert settings.flash_attn is FlashAttn.OFF
+    assert settings.devices == ("A", "B")
+
+
+def test_a_large_ubatch_brings_its_batch() -> None:
+    """The logical batch follows when only the physical one was asked for."""
+    assert parse("--n-ubatch", "4096").n_batch == 4096
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("--n-gpu-layers", "34"),
+        ("--n-gpu-layers", "-1"),
+        ("--n-gpu-layers", "many"),
+        ("--n-ctx", "1"),
+        ("--n-batch", "256", "--n-ubatch", "512"),
+        ("--type-v", "q8_0", "--flash-attn", "off"),
+    ],
+)
+def test_bad_values_are_refused_with_a_sentence(argv: tuple[str, ...]) -> None:
+    """A value out of range or a pair the engine refuses never reaches the engine."""
+    with pytest.raises(UsageProblem) as caught:
+        parse(*argv)
+    assert caught.value.info.message
+
+
+def test_quantised_k_without_flash_attention_is_allowed() -> None:
+    """Only the V cache needs flash attention."""
+    check_settings(Settings(n_gpu_layers=0, type_k="q8_0", flash_attn=FlashAttn.OFF))
+
+
+def test_pins() -> None:
+    """knob=value texts, with dashes or underscores; anything else is a usage error."""
+    assert parse_pins(["n-ubatch=256", "type_k=q8_0"], 32) == {"n_ubatch": 256, "type_k": "q8_0"}
+    for bad in ("n_ubatch", "speed=3", "devices=CUDA0", "n_ubatch=x"):
+        with pytest.raises(UsageProblem):
+            parse_pins([bad], 32)
