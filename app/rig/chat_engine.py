@@ -3,12 +3,20 @@
 from collections.abc import Generator, Iterator
 
 from app.domain.errors import EnvironmentProblem, ErrorInfo
-from app.domain.events import ChatEvent, GenerationFinished, TokenGenerated, TrialProgress
+from app.domain.events import (
+    ChatEvent,
+    GenerationFinished,
+    GenerationStarted,
+    PromptProgress,
+    TokenGenerated,
+    TrialProgress,
+)
 from app.domain.model import ModelSpec
+from app.domain.pacing import Pace
 from app.domain.settings import Settings
 from app.domain.units import NS_PER_S
 from app.rig.death import explain, problem
-from app.rig.ends import WorkerEnd
+from app.rig.ends import WorkerEnd, WorkerSilent
 from app.rig.process import (
     OTHER_QUESTION,
     Final,
@@ -21,6 +29,14 @@ from app.worker import protocol
 from app.worker.protocol import ChatMessage, Failed, ProtocolError, Reply, Sampling
 
 _NS_PER_MS = 1e6
+_TEMPLATE_S = 2.0
+# a slow CPU, far below what it really does
+_TOKENIZED_BYTES_S = 50e3
+_HOSTILE = ErrorInfo(
+    code="chat_template",
+    message="The model's chat template did not end and the engine was stopped.",
+    hint="Choose one of the built-in templates instead, e.g. chatml, or plain text.",
+)
 
 
 class ChatEngine:
@@ -28,13 +44,15 @@ class ChatEngine:
 
     Attributes:
         effective: Settings the engine took, once started.
-        template: How the last prompt was built: ``model`` or ``text`` (plain completion).
+        template: Who wrote the last prompt: ``model``, ``text`` or a built-in template's name.
+        pace: How much of the time to work; may be set by any thread at any time.
     """
 
     def __init__(self, launch: Launch | None = None) -> None:
         """Start nothing yet."""
         self.effective: Settings | None = None
         self.template: str | None = None
+        self.pace = Pace()
         self._launch = launch or Launch()
         self._worker: WorkerProcess | None = None
         self._settings: Settings | None = None
@@ -64,12 +82,18 @@ class ChatEngine:
         """Whether an answer can be asked for."""
         return bool(self.effective and self._worker and not self._worker.is_gone())
 
+    @property
+    def pid(self) -> int | None:
+        """Process id of the worker, if there is one."""
+        return self._worker.pid if self._worker else None
+
     def generate(
         self,
         messages: tuple[ChatMessage, ...],
         sampling: Sampling | None = None,
         max_tokens: int | None = None,
         stop: tuple[str, ...] = (),
+        template: str = "",
     ) -> Iterator[ChatEvent]:
         """Stream an answer; the last event is ``GenerationFinished``.
 
@@ -78,10 +102,11 @@ class ChatEngine:
         crash is an event, too: what was streamed before stays with the caller.
 
         Args:
-            messages: The conversation.
+            messages: The conversation; a last turn of the assistant is gone on with.
             sampling: Sampler chain; ``None`` = the defaults.
             max_tokens: Most tokens; ``None`` = until the model or the context ends.
             stop: Strings that end the answer.
+            template: Empty = the model's own, ``text`` = none, or a built-in one's name.
         """
         if not self.is_running or self._settings is None or self._worker is None:
             yield _failed(
@@ -96,12 +121,15 @@ class ChatEngine:
             max_tokens=max_tokens,
             sampling=sampling or Sampling(),
             stop=stop,
+            template=template,
+            pace=self.pace,
         )
         try:
             yield from self._stream(self._worker, request)
         except WorkerEnd as end:
             self._abandon()
-            yield _failed(explain(end, "decode").error)
+            is_hostile = isinstance(end, WorkerSilent) and end.phase == "template"
+            yield _failed(_HOSTILE if is_hostile else explain(end, "decode").error)
         except ProtocolError:
             yield _failed(
                 ErrorInfo(
@@ -117,17 +145,40 @@ class ChatEngine:
         Raises:
             EnvironmentProblem: No model is loaded, or the engine ended.
         """
-        if self._worker is None:
-            raise EnvironmentProblem("not_running", "No model is loaded.", "Start the model.")
-        try:
-            reply = drain(self._worker.ask(protocol.Tokenize(text=text), "decode", self._silence_s))
-        except WorkerEnd as end:
-            self._abandon()
-            raise problem(end, "decode") from end
+        return self.count(protocol.Tokenize(text=text)).n_tok
+
+    def count_prompt(
+        self, messages: tuple[ChatMessage, ...], template: str = ""
+    ) -> protocol.TokenizeFinished:
+        """Return the tokens of a conversation's prompt, and of each turn's text alone.
+
+        Raises:
+            EnvironmentProblem: No model is loaded, the template refuses, or the engine ended.
+        """
+        return self.count(protocol.Tokenize(messages=messages, template=template))
+
+    def count(self, request: protocol.Tokenize) -> protocol.TokenizeFinished:
+        """Return the answer to a question for tokens.
+
+        Raises:
+            EnvironmentProblem: No model is loaded, it cannot be answered, or the engine ended.
+        """
+        n_bytes = len(request.text) + sum(len(m.content) for m in request.messages)
+        reply = self._question(request, _TEMPLATE_S + n_bytes / _TOKENIZED_BYTES_S)
         if isinstance(reply, protocol.TokenizeFinished):
-            return reply.n_tok
-        error = reply.error if isinstance(reply, Failed) else OTHER_QUESTION
-        raise EnvironmentProblem(error.code, error.message, error.hint)
+            return reply
+        raise _as_problem(reply)
+
+    def check_template(self, template: str = "") -> protocol.TemplateChecked:
+        """Return what is wrong with the template that would be used.
+
+        Raises:
+            EnvironmentProblem: No model is loaded, or the engine ended.
+        """
+        reply = self._question(protocol.CheckTemplate(template=template), _TEMPLATE_S)
+        if isinstance(reply, protocol.TemplateChecked):
+            return reply
+        raise _as_problem(reply)
 
     def close(self) -> None:
         """End the engine and wait until it is gone."""
@@ -136,33 +187,53 @@ class ChatEngine:
             self._worker.close()
             self._worker = None
 
+    def _question(self, request: protocol.Message, patience_s: float) -> Final:
+        if self._worker is None:
+            raise EnvironmentProblem("not_running", "No model is loaded.", "Start the model.")
+        try:
+            return drain(self._worker.ask(request, "template", lambda _: patience_s))
+        except WorkerEnd as end:
+            self._abandon()
+            raise problem(end, "template") from end
+        except ProtocolError as error:
+            message = "The text is larger than 1 MiB."
+            raise EnvironmentProblem("text_too_long", message, "Use a shorter one.") from error
+
     def _load(self, model: ModelSpec, settings: Settings) -> Generator[Reply | None, None, None]:
         self._worker = yield from start_worker(self._launch)
         request = protocol.Load(model_path=model.path, settings=settings)
         reply = yield from self._worker.ask(request, "load", self._silence_s)
-        if isinstance(reply, protocol.LoadFinished):
-            self.effective = reply.effective
-            return
-        error = reply.error if isinstance(reply, Failed) else OTHER_QUESTION
-        raise EnvironmentProblem(error.code, error.message, error.hint)
+        if not isinstance(reply, protocol.LoadFinished):
+            raise _as_problem(reply)
+        self.effective = reply.effective
 
     def _stream(
         self, worker: WorkerProcess, request: protocol.Generate
     ) -> Generator[ChatEvent, None, None]:
-        has_begun, n_tok = False, 0
+        has_begun, n_tok, n_prompt, pace = False, 0, 0, request.pace
 
-        def silence_s(_: str) -> float:
+        def silence_s(phase: str) -> float:
+            if phase == "template":
+                return _TEMPLATE_S
+            # the first batch of each shape may compile for minutes
             return self._silence_s("decode" if has_begun else "warm_up")
 
         exchange = worker.ask(request, "warm_up", silence_s)
         try:
             while True:
-                match next(exchange):
-                    case protocol.Token(text=text, n_tok=n_tok):
+                reply = next(exchange)
+                if self.pace != pace:
+                    pace = self.pace
+                    worker.tell(protocol.SetPace(pace=pace))
+                match reply:
+                    case protocol.Token(text=text, n_tok=n_tok, kind=kind):
                         has_begun = True
-                        yield TokenGenerated(text=text, n_tok=n_tok)
-                    case protocol.GenerateStarted(template=template):
-                        self.template = template
+                        yield TokenGenerated(text=text, n_tok=n_tok, kind=kind)
+                    case protocol.GenerateStarted(n_prompt=n_prompt):
+                        self.template = reply.template
+                        yield _started(reply)
+                    case protocol.GenerateProgress(phase="prefill", n_done=n_done):
+                        yield PromptProgress(n_done=n_done, n_prompt=n_prompt)
                     case _:
                         yield TokenGenerated(text="", n_tok=n_tok)
         except StopIteration as stop:
@@ -181,6 +252,15 @@ class ChatEngine:
             self._worker.stop_soon()
 
 
+def _started(reply: protocol.GenerateStarted) -> GenerationStarted:
+    return GenerationStarted(
+        n_prompt=reply.n_prompt,
+        n_prompt_reused=reply.n_reused,
+        n_ctx=reply.n_ctx,
+        template=reply.template,
+    )
+
+
 def _finished(reply: Final) -> GenerationFinished:
     if not isinstance(reply, protocol.GenerateFinished):
         return _failed(reply.error if isinstance(reply, Failed) else OTHER_QUESTION)
@@ -197,6 +277,11 @@ def _finished(reply: Final) -> GenerationFinished:
 
 def _failed(error: ErrorInfo) -> GenerationFinished:
     return GenerationFinished(reason="error", n_prompt=0, error=error)
+
+
+def _as_problem(reply: Final) -> EnvironmentProblem:
+    error = reply.error if isinstance(reply, Failed) else OTHER_QUESTION
+    return EnvironmentProblem(error.code, error.message, error.hint)
 
 
 def _tok_s(n_tok: int, ns: int) -> float | None:

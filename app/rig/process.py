@@ -26,7 +26,9 @@ from app.worker.protocol import (
     Message,
     ProtocolError,
     Reply,
+    ServeFinished,
     Shutdown,
+    TemplateChecked,
     Tokenize,
     TokenizeFinished,
     TrialFinished,
@@ -37,7 +39,16 @@ _PING_S = 5.0
 _EXIT_CODE_S = 1.0
 
 T = TypeVar("T")
-Final = LoadFinished | DryRunFinished | TrialFinished | GenerateFinished | TokenizeFinished | Failed
+Final = (
+    LoadFinished
+    | DryRunFinished
+    | TrialFinished
+    | GenerateFinished
+    | TokenizeFinished
+    | TemplateChecked
+    | ServeFinished
+    | Failed
+)
 OTHER_QUESTION = ErrorInfo(
     code="protocol",
     message="The engine's process answered another question than the one asked.",
@@ -171,6 +182,10 @@ class WorkerProcess:
         finally:
             if not is_over:
                 self._interrupt()
+
+    def tell(self, message: Message) -> None:
+        """Send what has no reply, while a request runs or not."""
+        self._send(message)
 
     def can_be_reused(self) -> bool:
         """Whether it still answers; asked after a failure, because an abort takes its time."""

@@ -48,8 +48,8 @@ class SimulatedRig(VirtualRig):
             return None
         assert truth.prefill_tok_s is not None
         assert truth.decode_tok_s is not None
-        prefill_s = work.n_prompt * work.n_seq / truth.prefill_tok_s
-        return prefill_s + work.n_gen * work.n_seq / truth.decode_tok_s
+        prefill_s = work.n_prompt / truth.prefill_tok_s
+        return prefill_s + work.n_gen / truth.decode_tok_s
 
     def exhaustive_best(self, request: SweepRequest, n_ctx: int) -> Best:
         """Return the best of every configuration that leaves the headroom and does not spill.

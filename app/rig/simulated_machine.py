@@ -162,8 +162,8 @@ class SimulatedMachine(Record, frozen=True, kw_only=True):
         return msgspec.structs.replace(
             known,
             outcome=Outcome.OK,
-            decode_tok_s=1000 * n_seq / (step_ms * (1 + 0.1 * (n_seq - 1))),
-            prefill_tok_s=1000 / self.prefill_ms(settings),
+            decode_tok_s=1000 / (step_ms * (1 + 0.1 * (n_seq - 1))),
+            prefill_tok_s=1000 / self.prefill_ms(settings) / n_seq,
             shared_growth_bytes=over if self.growth_is_seen else 0,
             slow_down=slow_down,
             disturbed=why,

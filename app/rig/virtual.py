@@ -32,8 +32,8 @@ class Truth(Record, frozen=True, kw_only=True):
 
     Attributes:
         outcome: How a trial ends.
-        prefill_tok_s: Speed over all sequences, where the outcome has one.
-        decode_tok_s: Speed over all sequences, where the outcome has one.
+        prefill_tok_s: Speed of one sequence while all run, where the outcome has one.
+        decode_tok_s: Speed of one sequence while all run, where the outcome has one.
         device_bytes: What a dry run answers; empty = the engine refuses to plan it.
         shared_growth_bytes: Growth of shared memory.
         slow_down: Factor on every time of this trial because something else runs, ≥ 1.
@@ -194,17 +194,17 @@ class VirtualRig:
         assert truth.decode_tok_s is not None
         key = f"{self._seed}/{request.settings!r}/{work.depth}/{nth}"
         rng = random.Random(key)  # noqa: S311 - noise, not a secret
-        prefill_s = work.n_prompt * work.n_seq / truth.prefill_tok_s * truth.slow_down
-        per_tok_s = truth.slow_down / truth.decode_tok_s * work.n_seq
+        prefill_s = work.n_prompt / truth.prefill_tok_s * truth.slow_down
+        per_tok_s = truth.slow_down / truth.decode_tok_s
         n_gen = max(MIN_DECODE_TOK, min(work.n_gen, int(DECODE_SAMPLE_S / per_tok_s)))
-        fill_s = work.depth * work.n_seq / truth.prefill_tok_s
+        fill_s = work.depth / truth.prefill_tok_s
         self._now_s += fill_s + PREFILL_WARM_UPS * prefill_s + MIN_DECODE_TOK * per_tok_s
         prefill: list[Sample] = []
         decode: list[Sample] = []
         began_s = self._now_s
         while len(decode) < request.max_reps:
-            prefill.append(self._sample(rng, work.n_prompt * work.n_seq, prefill_s))
-            decode.append(self._sample(rng, n_gen * work.n_seq, n_gen * per_tok_s))
+            prefill.append(self._sample(rng, work.n_prompt, prefill_s))
+            decode.append(self._sample(rng, n_gen, n_gen * per_tok_s))
             if len(decode) < request.min_reps:
                 continue
             spent_s = self._now_s - began_s

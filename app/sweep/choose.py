@@ -6,11 +6,12 @@ import msgspec
 
 from app.domain.errors import ErrorInfo
 from app.domain.memory import MemoryEstimate
-from app.domain.outcome import OUTCOMES, Outcome
-from app.domain.settings import Settings
+from app.domain.outcome import Outcome
+from app.domain.settings import FlashAttn, Settings
 from app.domain.sweep import (
     Cliff,
     ContextPoint,
+    Goal,
     Recommended,
     SweepPlan,
     SweepResult,
@@ -18,7 +19,7 @@ from app.domain.sweep import (
     Tie,
 )
 from app.domain.trial import Trial
-from app.sweep.context import larger_contexts
+from app.sweep.context import CURVE_STAGE, floor_tok_s, full_depth, larger_contexts, meets
 from app.sweep.knee import cliff_between, find_knee, is_spilled
 from app.sweep.layers import auto_fit_settings
 from app.sweep.pick import family_heads, pick, resolve_ties
@@ -59,7 +60,7 @@ def choose(
     reference = _auto_fit_point(search)
     result = SweepResult(
         status=status,
-        recommended=_recommended(search, winner),
+        recommended=_with_longest(search, winner),
         knee=_recommended(search, _knee(points, winner)),
         cliff=cliff,
         baseline_auto_fit=_recommended(search, reference),
@@ -76,39 +77,60 @@ def choose(
 
 
 def find_cliff(search: Search, winner: Point) -> Cliff | None:
-    """Return where more layers made it worse, next to the winner's placement."""
-    family = family_of(winner.settings)
-    every = [p for p in search.points().values() if family_of(p.settings) == family]
-    same = sorted(every, key=lambda p: (p.total_bytes, p.settings.n_gpu_layers))
-    above = [p for p in same if p.total_bytes > winner.total_bytes]
-    above = above or _failed_above(search, winner)
-    if not above:
-        return None
-    kind = cliff_between(winner, above[0])
-    if kind is None:
-        return None
-    moe = winner.settings.n_cpu_moe != above[0].settings.n_cpu_moe
-    knob = "n_cpu_moe" if moe else "n_gpu_layers"
-    loss = None
-    if above[0].request is not None:
-        loss = 1 - winner.request_s / above[0].request_s
-    return Cliff(
-        knob=knob,
-        last_good=getattr(winner.settings, knob),
-        first_bad=getattr(above[0].settings, knob),
-        kind=kind,
-        loss_frac=loss,
-    )
+    """Return where more layers made it worse: on the winner's own curve, else on another.
+
+    A curve is one set of knobs; the side before the first bad rung is the bound.
+    """
+    curves: dict[Settings, list[Point]] = {}
+    for point in search.points().values():
+        curves.setdefault(_curve(point.settings), []).append(point)
+    own = _curve(winner.settings)
+    for family in sorted(curves, key=lambda f: (f != own, -len(curves[f]))):
+        if family.type_k == own.type_k:
+            cliff = _cliff_on(search, curves[family])
+            if cliff is not None:
+                return cliff
+    return None
+
+
+def _cliff_on(search: Search, curve: list[Point]) -> Cliff | None:
+    """Return the first cliff of one curve, by rising need."""
+    needs = {p.settings: search.bounds.need(p.settings).device_bytes() for p in curve}
+    ordered = sorted(curve, key=lambda p: sum(needs[p.settings].values()))
+    for i, after in enumerate(ordered):
+        before = next((p for p in reversed(ordered[:i]) if p.is_clean), None)
+        kind = None if before is None else cliff_between(before, after)
+        if before is None or kind is None:
+            continue
+        moe = before.settings.n_gpu_layers == after.settings.n_gpu_layers
+        knob = "n_cpu_moe" if moe else "n_gpu_layers"
+        slower = after.request is not None
+        return Cliff(
+            knob=knob,
+            last_good=getattr(before.settings, knob),
+            first_bad=getattr(after.settings, knob),
+            kind=kind,
+            loss_frac=1 - before.request_s / after.request_s if slower else None,
+        )
+    return None
+
+
+def _curve(settings: Settings) -> Settings:
+    """Return the knobs of ``settings``; a trial that failed never said what ``auto`` became."""
+    family = family_of(settings)
+    if family.flash_attn is FlashAttn.AUTO:
+        return msgspec.structs.replace(family, flash_attn=FlashAttn.ON)
+    return family
 
 
 def context_points(search: Search, winner: Point) -> tuple[ContextPoint, ...]:
     """Return decode speed over depth on the winner's placement, and larger contexts that fit."""
-    floor = search.plan.request.floor_tok_s
+    floor = floor_tok_s(search)
     found: dict[tuple[int, int], ContextPoint] = {}
     for trial in search.trials:
         asked = trial.request
         same = msgspec.structs.replace(asked.settings, n_ctx=winner.settings.n_ctx)
-        is_curve = asked.stage == "context_curve" or asked.workload == search.workload
+        is_curve = asked.stage == CURVE_STAGE or asked.workload == search.workload
         if not is_curve or _with_flash(same, trial) != winner.settings:
             continue
         speed = rate(trial.decode)
@@ -161,6 +183,31 @@ def _knee(points: list[Point], winner: Point | None) -> Point | None:
     return winner
 
 
+def _with_longest(search: Search, winner: Point | None) -> Recommended | None:
+    """Return the winner; for ``long_context`` in the largest context that keeps the floor."""
+    answer = _recommended(search, winner)
+    floor = floor_tok_s(search)
+    if answer is None or floor is None or search.plan.request.goal is not Goal.LONG_CONTEXT:
+        return answer
+    best = answer.settings.n_ctx
+    for index, trial in enumerate(search.trials):
+        n_ctx = trial.request.settings.n_ctx
+        is_full = trial.request.workload.depth == full_depth(search, n_ctx)
+        if trial.request.stage != CURVE_STAGE or not is_full or n_ctx <= best:
+            continue
+        if trial.effective is not None and meets(trial, floor):
+            best = n_ctx
+            answer = Recommended(
+                settings=trial.effective,
+                prefill_tok_s=rate(trial.prefill),
+                decode_tok_s=rate(trial.decode),
+                request_s=None,
+                device_bytes=trial.device_bytes,
+                trial=index,
+            )
+    return answer
+
+
 def _auto_fit_point(search: Search) -> Point | None:
     groups = device_groups(search.plan)
     if not groups:
@@ -174,22 +221,6 @@ def _cpu_point(points: list[Point]) -> Point | None:
     cpu = [p for p in points if p.request is not None and not p.settings.n_gpu_layers]
     alone = [p for p in cpu if not p.settings.devices] or cpu
     return min(alone, key=lambda p: p.request_s, default=None)
-
-
-def _failed_above(search: Search, winner: Point) -> list[Point]:
-    """Return placements of the winner's knobs that ran out of memory, smallest first."""
-    found = []
-    for trial in search.trials:
-        settings = trial.request.settings
-        same = msgspec.structs.replace(family_of(settings), n_ubatch=winner.settings.n_ubatch)
-        failed = OUTCOMES[trial.outcome].is_memory and not OUTCOMES[trial.outcome].has_speed
-        more = (settings.n_gpu_layers, -settings.n_cpu_moe) > (
-            winner.settings.n_gpu_layers,
-            -winner.settings.n_cpu_moe,
-        )
-        if failed and more and same.type_k == winner.settings.type_k:
-            found.append(Point(settings=settings, indices=(), load_ids=(), outcome=trial.outcome))
-    return sorted(found, key=lambda p: (p.settings.n_gpu_layers, -p.settings.n_cpu_moe))
 
 
 def _marked(trials: tuple[Trial, ...], points: list[Point]) -> tuple[Trial, ...]:

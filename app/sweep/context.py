@@ -8,6 +8,7 @@ from app.domain.trial import Trial, Workload
 from app.sweep.search import Asking, Search
 from app.sweep.stats import rate
 
+CURVE_STAGE = "context_curve"
 CURVE_PROMPT = 64
 LARGER_CONTEXTS = 2  # beyond the plan's context, where the goal does not ask for more
 READING_TOK_S = 6.0  # about as fast as one reads: the floor where the user named none
@@ -31,7 +32,7 @@ def context_curve(s: Search) -> Asking[None]:
         work = curve_workload(s, depth)
         share = 0.5 if s.is_quick else 0.7
         if s.expected_s(settings, work, 2) <= share * s.seconds_left:
-            yield from s.ask("context_curve", settings, workload=work, reps=(2, 4), max_s=10)
+            yield from s.ask(CURVE_STAGE, settings, workload=work, reps=(2, 4), max_s=10)
 
 
 def curve_workload(s: Search, depth: int) -> Workload:
@@ -61,7 +62,7 @@ def longest_context(s: Search) -> Asking[None]:
         trial = s.answered(settings, work)
         if trial is None:
             trial = yield from s.ask(
-                "context_curve", settings, workload=work, reps=(3, 6), max_s=20, essential=True
+                CURVE_STAGE, settings, workload=work, reps=(3, 6), max_s=20, essential=True
             )
         if trial is None or not meets(trial, floor):
             return

@@ -44,6 +44,11 @@ def reps(s: Search) -> tuple[int, int]:
     return (3, 5) if s.is_quick else (3, 6)
 
 
+def screen_reps(s: Search) -> tuple[int, int]:
+    """Return repetitions of a look with an empty cache."""
+    return (2, 3) if s.is_quick else (3, 5)
+
+
 def ubatches(at: Settings) -> tuple[int, ...]:
     """Return physical batches worth comparing, the default aside."""
     return tuple(n for n in UBATCHES if n <= at.n_batch)
@@ -111,7 +116,9 @@ def _screen_smaller(s: Search, at: Settings) -> Asking[None]:
             continue
         for settings in (at, rival):
             if s.screened(settings) is None and s.may_screen(settings):
-                yield from s.ask("ubatch", settings, workload=s.screen, reps=(3, 5), max_s=8)
+                yield from s.ask(
+                    "ubatch", settings, workload=s.screen, reps=screen_reps(s), max_s=8
+                )
 
 
 def _tune_flash_attn(s: Search, at: Settings) -> Asking[Settings]:
@@ -138,7 +145,7 @@ def _screen(s: Search, held: Settings, rival: Settings, stage: str) -> Asking[Se
         return held
     for settings in (held, rival):
         if s.screened(settings) is None:
-            yield from s.ask(stage, settings, workload=s.screen, reps=(3, 5), max_s=8)
+            yield from s.ask(stage, settings, workload=s.screen, reps=screen_reps(s), max_s=8)
     first, second = s.screened(held), s.screened(rival)
     if first is None or second is None or not (first.is_clean and second.is_clean):
         return held

@@ -18,16 +18,16 @@ SPILL_BYTES = 64 * MIB
 
 
 class Demand(Record, frozen=True, kw_only=True):
-    """The goal's request: what the request time is computed for, tokens over all sequences."""
+    """The goal's request, tokens per sequence: what the request time is computed for."""
 
     n_prompt: int
     n_gen: int
 
 
 def demand(plan: SweepPlan) -> Demand:
-    """Return the prompt and answer of the goal, over all sequences."""
+    """Return the prompt and answer of the goal, per sequence (all run together)."""
     work = GOAL_WORKLOADS[plan.request.goal]
-    return Demand(n_prompt=work.n_prompt * work.n_seq, n_gen=work.n_gen * work.n_seq)
+    return Demand(n_prompt=work.n_prompt, n_gen=work.n_gen)
 
 
 class Point(Record, frozen=True, kw_only=True):

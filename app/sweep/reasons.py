@@ -1,4 +1,4 @@
-"""Why the answer is what it is: codes with data. ``assets/text/reasons.*.toml`` has the words.
+"""Why the answer is what it is: codes with data. ``assets/text`` has the words.
 
 ==================== =====================================================================
 code                 data
@@ -27,6 +27,7 @@ next_gib             n_layers, gain_pct
 context_full         depth, tok_s, loss_pct
 floor_met            floor_tok_s, low_tok_s, depth
 floor_not_met        floor_tok_s, low_tok_s, depth
+floor_default        floor_tok_s
 larger_context       n_ctx
 tie_resolved         n_tied, rule
 not_separated        difference_pct
@@ -47,11 +48,14 @@ from app.domain.settings import FlashAttn, LoadMode, Settings
 from app.domain.sweep import GOAL_WORKLOADS, Reason, SweepResult, SweepStatus
 from app.domain.units import GIB, MIB
 from app.sweep.compare import difference
+from app.sweep.context import floor_tok_s
 from app.sweep.ladder import HOST, rung_of
 from app.sweep.pick import is_decided, runner_up
 from app.sweep.points import Point, is_disturbed
 from app.sweep.search import Search
 from app.sweep.speed_model import family_of
+
+NEAR_FRAC = 0.1  # what is further behind needs no word about noise
 
 _Part = Callable[[Search, Point, SweepResult], Iterator[Reason]]
 
@@ -245,7 +249,7 @@ def _context(search: Search, winner: Point, result: SweepResult) -> Iterator[Rea
             tok_s=round(full.median, 2),
             loss_pct=round(100 * (1 - full.median / first.median)),
         )
-        floor = search.plan.request.floor_tok_s
+        floor = floor_tok_s(search)
         if floor is not None:
             yield _reason(
                 "floor_met" if full.low >= floor else "floor_not_met",
@@ -253,6 +257,8 @@ def _context(search: Search, winner: Point, result: SweepResult) -> Iterator[Rea
                 low_tok_s=round(full.low, 2),
                 depth=here[-1].depth,
             )
+    if search.plan.request.floor_tok_s is None and floor_tok_s(search) is not None:
+        yield _reason("floor_default", floor_tok_s=floor_tok_s(search))
     larger = [p.n_ctx for p in result.context_curve if p.fits and p.n_ctx > at.n_ctx]
     if larger:
         yield _reason("larger_context", n_ctx=max(larger))
@@ -263,8 +269,9 @@ def _doubts(search: Search, winner: Point, result: SweepResult) -> Iterator[Reas
         yield _reason("tie_resolved", n_tied=len(result.ties), rule=result.ties[0].rule)
     rival = runner_up(search.points().values(), winner)
     if rival is not None and not result.ties and not is_decided(winner, rival):
-        gap = round(100 * difference(winner, rival).median, 1)
-        yield _reason("not_separated", difference_pct=gap)
+        gap = difference(winner, rival).median
+        if gap < NEAR_FRAC:
+            yield _reason("not_separated", difference_pct=round(100 * gap, 1))
     goal = GOAL_WORKLOADS[search.plan.request.goal]
     if search.workload.depth < goal.depth:
         yield _reason("measured_shallower", depth=search.workload.depth, goal_depth=goal.depth)

@@ -37,7 +37,10 @@ DECODE_SAMPLE_S = 2.0
 MIN_DECODE_TOK = 8
 SCREEN_GEN = 32
 KNOB_SHARE = 0.6  # of the time budget, when the last knob may begin
-BUDGET_USE = 0.97  # a trial may take a little longer than expected
+QUICK_KNOB_SHARE = 0.4
+PARTS = 20  # a slow machine's trial is made cheaper until so many fit the time budget
+QUICK_PARTS = 12
+BUDGET_USE = 0.96  # a trial may take a little longer than expected
 CAUTION = 1.15  # trials take longer than expected more often than shorter
 UNMEASURED_RUNG_FACTOR = 1.5  # a rung with fewer layers than any measured one is slower
 
@@ -112,7 +115,7 @@ class Search:
         for trial in self.trials:
             if trial.request.stage == PROBE_STAGE and usable(trial):
                 speed = fastest(trial)
-                limit_s = self.budget.max_s / (8 if self.is_quick else 20)
+                limit_s = self.budget.max_s / (QUICK_PARTS if self.is_quick else PARTS)
                 return affordable(self.plan.workload, speed, limit_s)
         return self.plan.workload
 
@@ -134,7 +137,8 @@ class Search:
     def may_screen(self, settings: Settings) -> bool:
         """Whether knobs may still take time: the rest of the search keeps its share."""
         used = self.elapsed_s / self.budget.max_s
-        return used < KNOB_SHARE and self.may_spend(settings, self.screen, 3)
+        share = QUICK_KNOB_SHARE if self.is_quick else KNOB_SHARE
+        return used < share and self.may_spend(settings, self.screen, 3)
 
     def point(self, settings: Settings) -> Point | None:
         """Return what is known about ``settings``."""
@@ -240,7 +244,8 @@ class Search:
         fewer = settings.n_gpu_layers < nearest.request.settings.n_gpu_layers
         factor = UNMEASURED_RUNG_FACTOR if fewer else 1.0
         prefill_s, decode_s = fastest(nearest)
-        return factor * prefill_s, factor * decode_s
+        smaller_batch = max(1.0, nearest.request.settings.n_ubatch / settings.n_ubatch)
+        return factor * smaller_batch * prefill_s, factor * decode_s
 
     def may_spend(
         self, settings: Settings, workload: Workload, reps: int, *, spare: int = 0
@@ -347,11 +352,10 @@ class Search:
 def timed_s(workload: Workload, speed: tuple[float, float], reps: int) -> float:
     """Return the seconds of filling, warm-ups and ``reps`` passes at ``speed`` (s per token)."""
     prefill_s, decode_s = speed
-    per_tok_s = decode_s * workload.n_seq
-    decode = min(workload.n_gen * per_tok_s, max(DECODE_SAMPLE_S, MIN_DECODE_TOK * per_tok_s))
-    prompt = workload.n_prompt * workload.n_seq * prefill_s
-    fill = workload.depth * workload.n_seq * prefill_s
-    return fill + 2 * prompt + MIN_DECODE_TOK * per_tok_s + reps * (prompt + decode)
+    decode = min(workload.n_gen * decode_s, max(DECODE_SAMPLE_S, MIN_DECODE_TOK * decode_s))
+    prompt = workload.n_prompt * prefill_s
+    fill = workload.depth * prefill_s
+    return fill + 2 * prompt + MIN_DECODE_TOK * decode_s + reps * (prompt + decode)
 
 
 def affordable(workload: Workload, speed: tuple[float, float], limit_s: float) -> Workload:

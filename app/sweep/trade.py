@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from app.domain.settings import LoadMode, Settings
-from app.sweep.knobs import DEFAULT_UBATCH, kv_variants, prefill_share, reps, ubatches
+from app.sweep.knobs import DEFAULT_UBATCH, kv_variants, prefill_share, reps, screen_reps, ubatches
 from app.sweep.ladder import Rung
 from app.sweep.pick import KV_GAIN
 from app.sweep.points import Point
@@ -41,7 +41,9 @@ def learn_here(s: Search, here: Settings, at: Settings) -> Asking[None]:
             continue
         for settings in (local, rival):
             if s.screened(settings) is None and s.may_screen(settings):
-                yield from s.ask("ubatch", settings, workload=s.screen, reps=(3, 5), max_s=8)
+                yield from s.ask(
+                    "ubatch", settings, workload=s.screen, reps=screen_reps(s), max_s=8
+                )
 
 
 def trade(s: Search, at: Settings, ladder: tuple[Rung, ...], spare: int) -> Asking[None]:

@@ -41,7 +41,7 @@ def split(events: Iterator[ChatEvent]) -> tuple[str, GenerationFinished]:
     for event in events:
         if isinstance(event, GenerationFinished):
             return text, event
-        text += event.text
+        text += event.text if isinstance(event, TokenGenerated) else ""
     pytest.fail("no end")
 
 

@@ -30,9 +30,16 @@ pytestmark = pytest.mark.engine
 
 N_LAYER = 4
 SMALL = Settings(n_gpu_layers=0, n_ctx=256, n_ubatch=64, n_threads=1, load_mode=LoadMode.NONE)
+# One thread and fixed knobs: what is asked here is where the layers go.
+PINNED: dict[str, int | str] = {
+    "n_threads": 1,
+    "n_ubatch": 512,
+    "flash_attn": "on",
+    "load_mode": "none",
+}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="class")
 def vulkan() -> Iterator[EngineDevice]:
     with software_vulkan() as device:
         yield device
@@ -68,51 +75,54 @@ def run(rig: WorkerRig, settings: Settings) -> Trial:
     return last.trial
 
 
-@pytest.mark.vulkan
-def test_the_software_device_is_known_as_one(vulkan: EngineDevice) -> None:
-    """The engine's Vulkan module is loaded, and what it shows is no real GPU."""
-    assert (vulkan.name, vulkan.kind) == ("Vulkan0", GpuKind.SOFTWARE)
-    assert vulkan.total_bytes
+def token_ns(trial: Trial) -> float:
+    return min(sample.ns / sample.n_tok for sample in trial.decode)
 
 
 @pytest.mark.vulkan
-@pytest.mark.parametrize("n_gpu_layers", [1, N_LAYER, N_LAYER + 1])
-def test_offload_through_a_driver_is_real(rig: WorkerRig, n_gpu_layers: int) -> None:
-    """Requested is effective, and the device holds just the bytes of the dry run."""
-    settings = msgspec.structs.replace(SMALL, n_gpu_layers=n_gpu_layers, devices=("Vulkan0",))
-    planned = rig.plan(settings)
-    trial = run(rig, settings)
-    assert not isinstance(planned, ErrorInfo)
-    assert trial.outcome is Outcome.OK, trial.error
-    assert trial.effective
-    assert trial.effective.n_gpu_layers == n_gpu_layers
-    assert trial.effective.devices == ("Vulkan0",)
-    assert [d.device for d in planned] == ["Vulkan0", "host"]
-    assert planned[0].weights_bytes
-    assert trial.device_bytes == {"Vulkan0": planned[0].total_bytes}
+class TestSoftwareDevice:
+    """A search and a trial go through a GPU's driver, shaders and memory."""
 
+    def test_it_is_known_as_one(self, vulkan: EngineDevice) -> None:
+        """The engine's Vulkan module is loaded, and what it shows is no real GPU."""
+        assert (vulkan.name, vulkan.kind) == ("Vulkan0", GpuKind.SOFTWARE)
+        assert vulkan.total_bytes
 
-@pytest.mark.vulkan
-def test_the_cpu_itself_beats_its_pose_as_a_gpu(
-    vulkan: EngineDevice, tiny: ModelSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A search recommends no layer on the software device, on the evidence of a trial there."""
-    monkeypatch.setenv("RIGTUNE_HOME", str(tmp_path))
-    with closing(Session(registry)) as session:
-        request = SweepRequest(budget=BudgetName.STANDARD)
-        *_, last = session.tune(tiny.path, request, cancel=threading.Event())
-    assert isinstance(last, SweepFinished)
-    result = last.result
-    assert result.status is SweepStatus.COMPLETE, result.error
-    assert result.recommended is not None
-    assert result.recommended.settings.n_gpu_layers == 0
-    there = [t for t in result.trials if t.outcome is Outcome.OK and "Vulkan0" in t.device_bytes]
-    assert there
-    assert there[0].effective is not None
-    assert there[0].effective.n_gpu_layers == N_LAYER + 1
-    chosen = result.recommended.decode_tok_s
-    assert chosen is not None
-    assert all(s.n_tok / s.ns * 1e9 < chosen.low for t in there for s in t.decode)
+    @pytest.mark.parametrize("n_gpu_layers", [1, N_LAYER, N_LAYER + 1])
+    def test_offload_is_real(self, rig: WorkerRig, n_gpu_layers: int) -> None:
+        """Requested is effective, and the device holds just the bytes of the dry run."""
+        settings = msgspec.structs.replace(SMALL, n_gpu_layers=n_gpu_layers, devices=("Vulkan0",))
+        planned = rig.plan(settings)
+        trial = run(rig, settings)
+        assert not isinstance(planned, ErrorInfo)
+        assert trial.outcome is Outcome.OK, trial.error
+        assert trial.effective
+        assert trial.effective.n_gpu_layers == n_gpu_layers
+        assert trial.effective.devices == ("Vulkan0",)
+        assert [d.device for d in planned] == ["Vulkan0", "host"]
+        assert planned[0].weights_bytes
+        assert trial.device_bytes == {"Vulkan0": planned[0].total_bytes}
+
+    def test_the_cpu_itself_beats_it(
+        self, vulkan: EngineDevice, tiny: ModelSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A search recommends no layer on the software device, on the evidence of a trial there."""
+        monkeypatch.setenv("RIGTUNE_HOME", str(tmp_path))
+        request = SweepRequest(budget=BudgetName.STANDARD, pinned=PINNED)
+        with closing(Session(registry)) as session:
+            *_, last = session.tune(tiny.path, request, cancel=threading.Event())
+        assert isinstance(last, SweepFinished)
+        result = last.result
+        assert result.status is SweepStatus.COMPLETE, result.error
+        assert result.recommended is not None
+        assert result.recommended.settings.n_gpu_layers == 0
+        (there,) = (t for t in result.trials if "Vulkan0" in t.device_bytes)
+        assert there.outcome is Outcome.OK, there.error
+        assert there.effective is not None
+        assert there.effective.n_gpu_layers == N_LAYER + 1
+        work = there.request.workload
+        here = [t for t in result.trials if t.request.workload == work and not t.device_bytes]
+        assert 2 * token_ns(here[0]) < token_ns(there)
 
 
 def test_unequal_devices_both_receive_layers(tiny: ModelSpec) -> None:

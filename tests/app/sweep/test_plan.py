@@ -1,0 +1,115 @@
+"""The plan is bounded, says what it will do, and refuses what cannot be."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from app.domain.errors import UsageProblem
+from app.domain.sweep import BUDGETS, BudgetName, Goal, SweepPlan, SweepRequest
+from app.domain.units import GIB
+from app.rig.replay import ReplayRig
+from app.rig.simulated import SimulatedRig
+from app.sweep.plan import make_plan
+from tests.fakes.rigs import GOLDEN, machine, plan_for, point, replay
+
+
+def plan(request: SweepRequest | None = None, **changes: Any) -> SweepPlan:
+    return plan_for(SimulatedRig(machine(**changes)), request)
+
+
+def refused(request: SweepRequest, **changes: Any) -> str:
+    with pytest.raises(UsageProblem) as caught:
+        plan(request, **changes)
+    return caught.value.info.code
+
+
+@pytest.mark.parametrize(
+    ("goal", "n_ctx", "depth", "n_prompt", "n_seq"),
+    [
+        (Goal.CHAT, 4096, 2048, 512, 1),
+        (Goal.DOCUMENTS, 16384, 0, 2048, 1),
+        (Goal.AGENT, 16384, 0, 2048, 4),
+    ],
+)
+def test_goals(goal: Goal, n_ctx: int, depth: int, n_prompt: int, n_seq: int) -> None:
+    """Each goal gets a context that holds its request, and a timed share of it."""
+    made = plan(SweepRequest(goal=goal))
+    work = made.workload
+    assert (made.n_ctx, work.depth, work.n_prompt, work.n_seq) == (n_ctx, depth, n_prompt, n_seq)
+
+
+def test_loads_of_the_stages_keep_the_budget() -> None:
+    """The stages shown to the user never add up to more loads than the budget."""
+    for name in BudgetName:
+        made = plan(SweepRequest(budget=name))
+        assert sum(s.max_loads for s in made.stages) == BUDGETS[name].max_loads
+        assert made.time_low_s < made.time_high_s == BUDGETS[name].max_s
+
+
+def test_bound_comes_from_the_dry_run() -> None:
+    """The plan shows the exact bound and its estimate before anything is loaded."""
+    made = plan_for(ReplayRig(GOLDEN / "partial_33.json.gz"))
+    assert made.max_n_gpu_layers == 24
+    assert made.first is not None
+    assert made.first.device_bytes()["gpu0"] == 6_026_375_987
+
+
+def test_context_asked_for_is_kept_and_rounded() -> None:
+    """The user's context is kept, rounded up to what llama.cpp allocates."""
+    assert plan(SweepRequest(n_ctx_min=5000)).n_ctx == 5120
+    assert plan(SweepRequest(pinned={"n_ctx": 8192})).n_ctx == 8192
+
+
+def test_context_too_small_is_a_usage_error() -> None:
+    """A context that cannot hold depth, prompt and answer per slot is refused."""
+    assert refused(SweepRequest(n_ctx_min=2815)) == "n_ctx_too_small"
+    assert plan(SweepRequest(n_ctx_min=2816)).n_ctx == 2816
+    assert refused(SweepRequest(goal=Goal.AGENT, n_ctx_min=9215)) == "n_ctx_too_small"
+
+
+def test_short_trained_models_are_timed_shallower() -> None:
+    """A model trained for 1,024 tokens is timed at what its context leaves."""
+    rig = SimulatedRig(machine())
+    model = msgspec.structs.replace(rig.space().model, n_ctx_train=1024)
+    space = msgspec.structs.replace(rig.space(), model=model)
+    made = make_plan(SweepRequest(), space, rig.dry_run)
+    assert (made.workload.depth, made.n_ctx) == (256, 1024)
+    assert made.notes == ("depth_reduced_to_model",)
+    with pytest.raises(UsageProblem, match="8704"):
+        make_plan(SweepRequest(goal=Goal.DOCUMENTS), space, rig.dry_run)
+
+
+def test_unrecorded_context_takes_the_next_recorded_one() -> None:
+    """A replay that knows 16,384 tokens only is searched there when 8,192 are asked for."""
+    rig = ReplayRig(replay([point(0, 10.0, 0, n_ctx=16384)], n_layer=8, free_bytes=GIB))
+    assert plan_for(rig, SweepRequest(n_ctx_min=8192)).n_ctx == 16384
+
+
+@pytest.mark.parametrize(
+    ("pinned", "code"),
+    [
+        ({"ngl": 3}, "unknown_pin"),
+        ({"devices": "gpu0"}, "unknown_pin"),
+        ({"n_gpu_layers": 34}, "bad_pin"),
+        ({"n_gpu_layers": -1}, "bad_pin"),
+        ({"n_gpu_layers": "all"}, "bad_pin"),
+        ({"flash_attn": "maybe"}, "bad_pin"),
+        ({"n_ubatch": 4096}, "ubatch_over_batch"),
+        ({"type_v": "q8_0", "flash_attn": "off"}, "v_needs_flash_attn"),
+    ],
+)
+def test_bad_pins(pinned: dict[str, int | str], code: str) -> None:
+    """A pin that the engine could not take is refused by name."""
+    assert refused(SweepRequest(pinned=pinned)) == code
+
+
+def test_unknown_device_and_type() -> None:
+    """A device or cache type that does not exist is refused."""
+    assert refused(SweepRequest(devices=("gpu7",))) == "unknown_device"
+    assert refused(SweepRequest(kv_types=("q7_7",))) == "bad_kv_type"
+
+
+def test_model_larger_than_the_machine() -> None:
+    """A model larger than RAM and VRAM together is refused before anything loads."""
+    assert refused(SweepRequest(), layer_bytes=4 * GIB) == "model_too_large"

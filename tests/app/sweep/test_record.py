@@ -1,0 +1,69 @@
+"""A recorded search replays to the same recommendation."""
+
+from pathlib import Path
+
+import pytest
+
+from app.domain.events import SweepFinished
+from app.domain.sweep import SweepRequest
+from app.domain.units import GIB
+from app.rig.replay import ReplayRig
+from app.rig.replay_file import read_replay, write_replay
+from app.rig.simulated import SimulatedRig
+from app.rig.simulated_machine import SimulatedMachine
+from app.sweep.record import recorded
+from app.sweep.run import DryRuns, run_sweep
+from tests.fakes.rigs import machine, plan_for, search
+
+
+@pytest.mark.parametrize(
+    "recorded_machine",
+    [
+        machine(),
+        machine(free_bytes=3 * GIB),
+        machine(free_bytes=3 * GIB, prefill_cpu_ms=2.0, pinned_gain=4.0),
+        machine(free_bytes=3 * GIB, spills=True, lie_frac=0.15),
+        machine(free_bytes=3 * GIB, expert_frac=0.9),
+        machine(cpu_layer_ms=0.2),
+    ],
+)
+def test_replay_recommends_the_same(tmp_path: Path, recorded_machine: SimulatedMachine) -> None:
+    """Fitting, partial, pinned, spilling, with experts, on the CPU: the same settings again."""
+    rig, dry_runs, result = SimulatedRig(recorded_machine), DryRuns(), None
+    plan = plan_for(rig, SweepRequest())
+    for event in run_sweep(plan, rig, (), dry_runs):
+        if isinstance(event, SweepFinished):
+            result = event.result
+    assert result is not None
+    assert result.recommended is not None
+    path = tmp_path / "sweep.json"
+    write_replay(recorded(plan, result.trials, dry_runs), path)
+    again = search(ReplayRig(path), plan.request)
+    assert again.recommended is not None
+    assert again.recommended.settings == result.recommended.settings
+    assert again.recommended.request_s == pytest.approx(result.recommended.request_s, rel=0.03)
+
+
+def test_recording_states_its_noise_and_load() -> None:
+    """Noise and load time are what the trials showed."""
+    rig, dry_runs, result = SimulatedRig(machine(noise_frac=0.03)), DryRuns(), None
+    plan = plan_for(rig)
+    for event in run_sweep(plan, rig, (), dry_runs):
+        if isinstance(event, SweepFinished):
+            result = event.result
+    assert result is not None
+    replay = recorded(plan, result.trials, dry_runs)
+    assert replay.noise_frac == pytest.approx(0.03, rel=0.35)
+    assert replay.load_s == pytest.approx(3.0)
+    assert replay.devices == rig.space().devices
+
+
+def test_what_was_only_planned_stays_unmeasured(tmp_path: Path) -> None:
+    """Planned configurations keep their need, and running them is unsupported."""
+    rig, dry_runs = SimulatedRig(machine(free_bytes=3 * GIB)), DryRuns()
+    plan = plan_for(rig)
+    for _ in run_sweep(plan, rig, (), dry_runs):
+        pass
+    replay = recorded(plan, (), dry_runs)
+    write_replay(replay, tmp_path / "planned.json")
+    assert {p.outcome for p in read_replay(tmp_path / "planned.json").points} == {"unsupported"}

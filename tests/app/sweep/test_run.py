@@ -1,0 +1,109 @@
+"""The generator: events in order, resume, cancel, a rig that ends without a word."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from typing_extensions import override
+
+from app.domain.events import (
+    SweepFinished,
+    SweepPlanned,
+    TrialFinished,
+    TrialProgress,
+    TrialStarted,
+)
+from app.domain.outcome import Outcome
+from app.domain.sweep import BudgetName, SweepRequest, SweepStatus
+from app.domain.trial import Trial, TrialRequest
+from app.domain.units import GIB
+from app.rig.simulated import SimulatedRig
+from app.sweep.run import DryRuns, cancelled, run_sweep
+from tests.fakes.rigs import machine, plan_for, search
+
+QUICK = SweepRequest(budget=BudgetName.QUICK)
+
+
+def small() -> SimulatedRig:
+    return SimulatedRig(machine(free_bytes=3 * GIB))
+
+
+def test_events_in_order() -> None:
+    """Plan first, each trial started and finished with its number, the result last."""
+    rig = small()
+    events = list(run_sweep(plan_for(rig, QUICK), rig))
+    assert isinstance(events[0], SweepPlanned)
+    assert isinstance(events[-1], SweepFinished)
+    started = [e.index for e in events if isinstance(e, TrialStarted)]
+    finished = [e.index for e in events if isinstance(e, TrialFinished)]
+    assert started == finished == list(range(len(started)))
+    assert any(isinstance(e, TrialProgress) for e in events)
+    result = events[-1].result
+    assert len(result.trials) == len(finished)
+    assert result.virtual_s == pytest.approx(sum(t.elapsed_s for t in result.trials))
+    assert result.measured_s < result.virtual_s
+
+
+@pytest.mark.parametrize("done", [1, 4, 7])
+def test_resumed_search_repeats_nothing(done: int) -> None:
+    """After ``done`` stored trials a new rig goes on: no trial twice, the same answer."""
+    whole = search(small(), QUICK)
+    rig, finished = small(), list[Trial]()
+    result = None
+    for event in run_sweep(plan_for(rig, QUICK), rig, whole.trials[:done]):
+        if isinstance(event, TrialFinished):
+            finished.append(event.trial)
+        if isinstance(event, SweepFinished):
+            result = event.result
+    assert result is not None
+    assert result.trials[:done] == whole.trials[:done]
+    assert result.trials[done:] == tuple(finished)
+    again = [t.request for t in finished if t.request in [w.request for w in whole.trials[:done]]]
+    assert again == []
+    assert result.status is SweepStatus.COMPLETE
+    assert result.recommended is not None
+    assert whole.recommended is not None
+    chosen, before = result.recommended.settings, whole.recommended.settings
+    assert chosen.n_gpu_layers == before.n_gpu_layers
+    # the weights are gone with the old process: its loads are not counted twice, ours are new
+    assert {t.load_id for t in finished}.isdisjoint(t.load_id for t in whole.trials[:done])
+
+
+def test_stopped_search_keeps_what_was_measured() -> None:
+    """Closing the generator after some trials leaves a cancelled result with an answer."""
+    rig, trials, dry_runs = small(), list[Trial](), DryRuns()
+    plan = plan_for(rig, QUICK)
+    events = run_sweep(plan, rig, (), dry_runs)
+    for event in events:
+        if isinstance(event, TrialFinished):
+            trials.append(event.trial)
+        if len(trials) == 3:
+            break
+    events.close()  # type: ignore[attr-defined]
+    result = cancelled(plan, rig, trials, dry_runs).result
+    assert result.status is SweepStatus.CANCELLED
+    assert result.recommended is not None
+    assert result.trials == tuple(trials)
+
+
+def test_stopped_before_anything_was_measured() -> None:
+    """A search that was cancelled at once is cancelled, not failed."""
+    rig = small()
+    result = cancelled(plan_for(rig), rig, [], {}).result
+    assert result.status is SweepStatus.CANCELLED
+    assert result.recommended is None
+    assert result.error is None
+
+
+def test_rig_that_ends_without_a_result_is_a_crash() -> None:
+    """A trial whose events just stop counts as crashed, and the search ends with a cause."""
+
+    class Silent(SimulatedRig):
+        @override
+        def run_trial(self, request: TrialRequest) -> Iterator[Any]:
+            yield TrialProgress(phase="load")
+
+    result = search(Silent(machine()), QUICK)
+    assert result.status is SweepStatus.FAILED
+    assert {t.outcome for t in result.trials} == {Outcome.CRASHED}
+    assert result.error is not None
