@@ -1,0 +1,131 @@
+"""Runs the governor against the simulated machine, as the keeper runs it against a real one."""
+
+from collections.abc import Callable
+
+from app.domain.record import Record
+from app.power.governor import govern, release, settle
+from app.power.records import (
+    Action,
+    GovernedDevice,
+    Knob,
+    LockClocks,
+    Reading,
+    Restore,
+    SetPowerLimit,
+    Wish,
+)
+from app.power.state import GovernorState
+from tests.fakes.thermal_plant import Plant, Work
+
+WINDOW_S = 600
+
+
+class Moment(Record, frozen=True, kw_only=True):
+    """One second of a run."""
+
+    t_s: float
+    die_c: float
+    limit_w: float
+    power_w: float
+    duty: float
+    tokens: float
+    actions: tuple[Action, ...]
+
+
+class Run:
+    """A machine under a governor (or under none, to compare)."""
+
+    def __init__(
+        self,
+        plant: Plant,
+        wish: Wish | None = None,
+        *,
+        device: GovernedDevice | None = None,
+        is_governed: bool = True,
+        work: Callable[[int], Work] = lambda t: "prefill" if t % 60 < 3 else "decode",
+    ) -> None:
+        self.plant = plant
+        self.wish = wish or Wish()
+        self.device = device or plant.device()
+        self.is_governed = is_governed
+        self.work = work
+        self.state = GovernorState()
+        self.found_w = plant.limit_w
+        self.moments: list[Moment] = []
+        self._tokens = 0.0
+        self.break_reading: Callable[[Reading], Reading] = lambda r: r
+
+    def go(self, seconds: int) -> "Run":
+        """Let time pass."""
+        for _ in range(seconds):
+            self.plant.advance(self.work(int(self.plant.t_s)), self.state.knobs.duty)
+            actions: tuple[Action, ...] = ()
+            if self.is_governed:
+                reading = self.break_reading(self.plant.reading())
+                self.state, actions = govern(
+                    self.device, self.wish, self.state, reading, self.plant.t_s
+                )
+                self.carry_out(actions)
+            self._note(actions)
+        return self
+
+    def finish(self) -> "Run":
+        """End the use: everything goes back."""
+        self.state, actions = release(self.state)
+        self.carry_out(actions)
+        return self
+
+    def carry_out(self, actions: tuple[Action, ...]) -> None:
+        """Do what the helper and the worker would."""
+        for action in actions:
+            match action:
+                case SetPowerLimit(watts=watts):
+                    self._set_limit(watts)
+                case LockClocks(high_mhz=mhz):
+                    self.plant.lock_mhz = mhz
+                case Restore(knob=Knob.POWER_LIMIT):
+                    self._restore_limit()
+                case Restore():
+                    self.plant.lock_mhz = None
+                case _:
+                    pass  # the duty is read from the state; a lost device takes no orders
+
+    def changes(self) -> list[Moment]:
+        """Return the moments in which something was turned."""
+        return [m for m in self.moments if m.actions]
+
+    def ms_per_token(self, start: int, end: int) -> float:
+        """Return the mean time per token between two seconds, ms."""
+        part = self.moments[start:end]
+        return 1000.0 * len(part) / sum(m.tokens for m in part)
+
+    def drift_frac(self) -> float:
+        """Return how much slower the slowest ten minutes were than the first ten."""
+        first = self.ms_per_token(0, WINDOW_S)
+        later = range(WINDOW_S, len(self.moments) - WINDOW_S + 1, WINDOW_S)
+        return max(self.ms_per_token(t, t + WINDOW_S) for t in later) / first - 1.0
+
+    def _set_limit(self, watts: float) -> None:
+        before = self.plant.enforced_w()
+        why = None if self.plant.set_limit(watts) else "refused"
+        if why is None and abs(self.plant.enforced_w() - watts) > 1.0:
+            self.plant.limit_w, why = before, "not_applied"
+        self.state = settle(self.state, Knob.POWER_LIMIT, why)
+
+    def _restore_limit(self) -> None:
+        """As the helper: a limit that somebody else set is left alone."""
+        if self.plant.written and abs(self.plant.limit_w - self.plant.written[-1]) < 1.0:
+            self.plant.set_limit(self.found_w)
+
+    def _note(self, actions: tuple[Action, ...]) -> None:
+        moment = Moment(
+            t_s=self.plant.t_s,
+            die_c=self.plant.die_c,
+            limit_w=self.plant.enforced_w(),
+            power_w=self.plant.power_w,
+            duty=self.state.knobs.duty,
+            tokens=self.plant.tokens - self._tokens,
+            actions=actions,
+        )
+        self._tokens = self.plant.tokens
+        self.moments.append(moment)
