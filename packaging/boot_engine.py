@@ -13,7 +13,8 @@ import sysconfig
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from boot_host import BUILD_NEEDS, WINDOWS, Problem, cache_dir, install_system_parts, work
+import boot_vulkan
+from boot_host import BUILD_NEEDS, WINDOWS, Problem, cache_dir, install_system_parts, say, work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,25 +25,42 @@ OLDEST_PIP = (22, 3)  # the first that can fill an environment that has no pip (
 
 
 class Recipe(NamedTuple):
-    """One way to build the engine: taken when all its tools are on the PATH."""
+    """One way to build the engine.
+
+    Attributes:
+        name: As the cache's key and the messages name it.
+        flags: CMake definitions; they are part of the key.
+        minutes: How long a build takes on two cores.
+        is_possible: Tells quickly whether this machine has, or may get, what it needs.
+        prepare: Brings that, and returns CMake definitions of places, which are not in the key.
+    """
 
     name: str
     flags: tuple[str, ...]
-    tools: tuple[str, ...] = ()
+    minutes: str
+    is_possible: Callable[[], bool] = lambda: True
+    prepare: Callable[[], tuple[str, ...]] = lambda: ()
 
 
 # Backends are loadable modules built for no particular processor, so the same wheel works on any
-# machine of its platform; RPC gives tests a second device. A recipe for a GPU goes above "cpu"
-# with the tool that it needs (glslc for Vulkan, nvcc for CUDA): the first match is built.
+# machine of its platform; RPC gives tests a second device. The first possible recipe is built, and
+# the next one when it fails; CUDA's place is above Vulkan's.
 PORTABLE = ("GGML_BACKEND_DL=ON", "GGML_NATIVE=OFF", "GGML_RPC=ON", "LLAVA_BUILD=OFF")
-RECIPES = (Recipe("cpu", PORTABLE),)
+RECIPES = (
+    Recipe(
+        "vulkan",
+        (*PORTABLE, "GGML_VULKAN=ON"),
+        "9 to 16",
+        boot_vulkan.is_possible,
+        boot_vulkan.prepare,
+    ),
+    Recipe("cpu", PORTABLE, "4 to 8"),
+)
 
 
-def choose_recipe(
-    recipes: Sequence[Recipe] = RECIPES, which: Callable[[str], str | None] = shutil.which
-) -> Recipe:
-    """Return the first recipe whose tools this machine has."""
-    return next(recipe for recipe in recipes if all(which(tool) for tool in recipe.tools))
+def possible_recipes(recipes: Sequence[Recipe] = RECIPES) -> list[Recipe]:
+    """Return what can be built here or lies in the cache already, the best first."""
+    return [r for r in recipes if cached_wheel(engine_home(r)) or r.is_possible()]
 
 
 def engine_key(lock: str, recipe: Recipe, platform: str) -> str:
@@ -54,38 +72,65 @@ def engine_key(lock: str, recipe: Recipe, platform: str) -> str:
     return f"{version[1]}-{recipe.name}-{platform}-{mark}"
 
 
-def engine_home() -> Path:
-    """Return the cache folder in which this machine's engine wheel lies, or will lie."""
+def engine_home(recipe: Recipe) -> Path:
+    """Return the cache folder in which a recipe's wheel lies, or will lie."""
     lock = (LOCKS / "engine.txt").read_text("utf-8")
-    return cache_dir() / "engine" / engine_key(lock, choose_recipe(), sysconfig.get_platform())
+    return cache_dir() / "engine" / engine_key(lock, recipe, sysconfig.get_platform())
 
 
-def engine_wheel(home: Path) -> Path:
-    """Return the engine wheel, building it first unless the cache has it."""
-    if not any(home.glob("*.whl")):
-        install_system_parts(BUILD_NEEDS)
-        scratch = home.with_name(f"{home.name}.{os.getpid()}.tmp")
+def cached_wheel(home: Path) -> Path | None:
+    """Return the wheel that an earlier build left in the cache."""
+    return next(home.glob("*.whl"), None)
+
+
+def engine_wheel(recipes: Sequence[Recipe]) -> Path:
+    """Return the engine wheel of the first recipe that is cached or can be built."""
+    for recipe in recipes[:-1]:
         try:
-            build_wheel(scratch)
-            shutil.rmtree(home, ignore_errors=True)
-            (scratch / "out").replace(home)
+            return cached_wheel(engine_home(recipe)) or build(recipe)
         except Problem as problem:
-            hint = "\nIt needs the Visual Studio Build Tools with C++." if WINDOWS else ""
-            raise Problem(f"{problem}{hint}") from None
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+            say(str(problem))
+            say(f"So the engine comes without {recipe.name}. To try again: delete .venv and start.")
+    return cached_wheel(engine_home(recipes[-1])) or build(recipes[-1])
+
+
+def build(recipe: Recipe) -> Path:
+    """Build one recipe's wheel and keep it in the cache."""
+    home = engine_home(recipe)
+    install_system_parts(BUILD_NEEDS)
+    places = recipe.prepare()
+    scratch = home.with_name(f"{home.name}.{os.getpid()}.tmp")
+    try:
+        build_wheel(scratch, recipe, places)
+        shutil.rmtree(home, ignore_errors=True)
+        (scratch / "out").replace(home)
+    except Problem as problem:
+        hint = "\nIt needs the Visual Studio Build Tools with C++." if WINDOWS else ""
+        raise Problem(f"{problem}{hint}") from None
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
     return next(home.glob("*.whl"))
 
 
-def build_wheel(scratch: Path) -> None:
+def build_wheel(scratch: Path, recipe: Recipe, places: Sequence[str]) -> None:
     """Build the engine into scratch/out, with locked build tools in scratch/env."""
     make_venv("making a place to build the engine in", scratch / "env")
     python = scratch / "env" / PYTHON_IN_VENV
     pip_install_locked("fetching the engine's build tools", python, "engine-build")
     options = ("--no-deps", "--no-build-isolation", "--no-binary", ":all:", "--require-hashes")
-    command = ("wheel", "-v", *options, "-w", scratch / "out", "-r", LOCKS / "engine.txt")
-    flags = " ".join(f"-D{flag}" for flag in choose_recipe().flags)
-    label = "building llama.cpp from its source, once (4 to 8 minutes on two cores)"
+    # Pip keeps wheels that it built and asks neither flags nor tools when it takes one again.
+    command = (
+        "wheel",
+        "-v",
+        "--no-cache-dir",
+        *options,
+        "-w",
+        scratch / "out",
+        "-r",
+        LOCKS / "engine.txt",
+    )
+    flags = " ".join(f"-D{flag}" for flag in (*recipe.flags, *places))
+    label = f"building llama.cpp ({recipe.name}), once: {recipe.minutes} minutes on two cores"
     pip(label, python, "engine-build", command, cmake_args=flags)
 
 

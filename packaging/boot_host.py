@@ -63,6 +63,7 @@ LIBPYTHON = f"libpython{sys.version_info[0]}.{sys.version_info[1]}"
 TEST_NEEDS = (
     Need("xvfb", tool="Xvfb"),
     Need("binutils", tool="objdump"),  # PyInstaller reads libraries with it
+    Need("mesa-vulkan-drivers", library="libvulkan_lvp.so"),  # a software GPU
     # Debian's own Python comes without the library that a bundle needs.
     *([Need(LIBPYTHON, library=f"{LIBPYTHON}.so.1.0")] if sys.base_prefix == "/usr" else []),
 )
@@ -105,15 +106,21 @@ def missing_sentence(needs: Sequence[Need], *, debian: bool) -> str:
     return f"This system lacks {names}. Install them with its package manager, then try again."
 
 
+def may_install() -> bool:
+    """Tell whether we may install Debian packages here."""
+    # The platform is asked once more because geteuid does not exist on Windows.
+    if sys.platform == "win32":
+        return False
+    return shutil.which("apt-get") is not None and os.geteuid() == 0
+
+
 def install_system_parts(needs: Sequence[Need]) -> None:
     """Bring missing Debian packages when we may; otherwise say how."""
     missing = [] if WINDOWS else [need for need in needs if is_missing(need)]
     if not missing:
         return
-    debian = shutil.which("apt-get") is not None
-    # The platform is asked here once more because geteuid does not exist on Windows.
-    if sys.platform == "win32" or not debian or os.geteuid() != 0:
-        raise Problem(missing_sentence(missing, debian=debian))
+    if not may_install():
+        raise Problem(missing_sentence(missing, debian=shutil.which("apt-get") is not None))
     packages = [need.package for need in missing]
     apt = ["apt-get", "-y", "-o", "DPkg::Lock::Timeout=120"]
     env = {"DEBIAN_FRONTEND": "noninteractive"}

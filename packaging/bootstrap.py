@@ -28,6 +28,7 @@ from boot_engine import (
     make_venv,
     pip,
     pip_install_locked,
+    possible_recipes,
 )
 from boot_host import (
     RUN_NEEDS,
@@ -115,7 +116,7 @@ def fresh_venv() -> None:
 
 def install_engine() -> None:
     """Install the engine wheel, from the cache or freshly built."""
-    wheel = engine_wheel(engine_home())
+    wheel = engine_wheel(possible_recipes())
     arguments = ("install", "--no-index", "--no-deps", "--force-reinstall", wheel)
     pip("installing the engine", PYTHON, "pip-engine", arguments)
 
@@ -138,7 +139,8 @@ def prepare(needs: Sequence[Need], *, for_tests: bool) -> None:
         name = "system-test" if for_tests else "system"
         ensure(name, digest(*(n.package for n in needs)), lambda: install_system_parts(needs))
         install_locked("run", "installing libraries (about 100 MiB)")
-        ensure("engine", engine_home().name, install_engine)
+        # The best that is possible, not what came of it: a build that failed is not tried again.
+        ensure("engine", engine_home(possible_recipes()[0]).name, install_engine)
         install_locked("demo", "fetching the demo model (230 MiB)")
         if for_tests:
             install_locked("test", "installing what the tests need")

@@ -19,8 +19,8 @@ FOLDER = Path(__file__).resolve().parents[2] / "packaging"
 
 @pytest.fixture(scope="module")
 def scripts() -> Iterator[tuple[Any, Any, Any]]:
-    """Load bootstrap and its two parts as the command line does: with their folder on the path."""
-    names = ("bootstrap", "boot_engine", "boot_host")
+    """Load bootstrap and its parts as the command line does: with their folder on the path."""
+    names = ("bootstrap", "boot_engine", "boot_host", "boot_vulkan")
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(FOLDER))
         loaded = [importlib.import_module(name) for name in names]
@@ -94,12 +94,12 @@ class TestEngineKey:
     LOCK = "# comment\nllama-cpp-python==1.2.3 \\\n    --hash=sha256:00\n"
 
     def test_it_names_version_recipe_and_platform(self, engine: Any) -> None:
-        key = engine.engine_key(self.LOCK, engine.Recipe("cpu", ("A=ON",)), "linux-x86_64")
+        key = engine.engine_key(self.LOCK, engine.Recipe("cpu", ("A=ON",), ""), "linux-x86_64")
         assert key.startswith("1.2.3-cpu-linux-x86_64-")
 
     def test_everything_that_changes_the_wheel_changes_the_key(self, engine: Any) -> None:
         keys = {
-            engine.engine_key(lock, engine.Recipe(name, flags), platform)
+            engine.engine_key(lock, engine.Recipe(name, flags, ""), platform)
             for lock in (self.LOCK, self.LOCK.replace(":00", ":01"))
             for name in ("cpu", "vulkan")
             for flags in (("A=ON",), ("A=OFF",), ("A=ON", "B=ON"))
@@ -118,22 +118,57 @@ class TestEngineKey:
 
 
 class TestRecipe:
-    def test_the_first_whose_tools_are_there_wins(self, engine: Any) -> None:
-        recipes = (
-            engine.Recipe("cuda", (), ("nvcc",)),
-            engine.Recipe("vulkan", (), ("glslc",)),
-            engine.Recipe("cpu", ()),
-        )
+    @pytest.fixture(autouse=True)
+    def _empty_cache(self, engine: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(engine, "cache_dir", lambda: tmp_path)
+        monkeypatch.setattr(engine, "install_system_parts", lambda _needs: None)
 
-        def chosen(*tools: str) -> str:
-            return str(engine.choose_recipe(recipes, {t: t for t in tools}.get).name)
+    @pytest.fixture
+    def recipes(self, engine: Any) -> tuple[Any, Any]:
+        def fail() -> None:
+            raise engine.Problem("no headers")
 
-        assert chosen() == "cpu"
-        assert chosen("glslc") == "vulkan"
-        assert chosen("glslc", "nvcc") == "cuda"
+        best = engine.Recipe("best", ("A=ON",), "9", lambda: True, fail)
+        return best, engine.Recipe("cpu", ("A=OFF",), "4")
 
-    def test_some_recipe_needs_no_tool(self, engine: Any) -> None:
-        assert engine.choose_recipe(which=lambda _tool: None).name == "cpu"
+    @staticmethod
+    def keep_wheel(engine: Any, recipe: Any) -> Path:
+        home: Path = engine.engine_home(recipe)
+        home.mkdir(parents=True)
+        (home / "engine.whl").touch()
+        return home / "engine.whl"
+
+    def test_the_best_possible_comes_first(self, engine: Any, recipes: tuple[Any, Any]) -> None:
+        best, cpu = recipes
+        never = best._replace(is_possible=lambda: False)
+        assert engine.possible_recipes((best, cpu)) == [best, cpu]
+        assert engine.possible_recipes((never, cpu)) == [cpu]
+
+    def test_a_cached_wheel_needs_no_tools(self, engine: Any, recipes: tuple[Any, Any]) -> None:
+        best, cpu = recipes
+        never = best._replace(is_possible=lambda: False)
+        wheel = self.keep_wheel(engine, never)
+        assert engine.possible_recipes((never, cpu)) == [never, cpu]
+        assert engine.engine_wheel((never, cpu)) == wheel
+
+    def test_what_cannot_be_built_is_told_and_the_next_one_serves(
+        self, engine: Any, recipes: tuple[Any, Any], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        wheel = self.keep_wheel(engine, recipes[1])
+        assert engine.engine_wheel(recipes) == wheel
+        said = capsys.readouterr().out
+        assert "no headers" in said
+        assert "without best" in said
+
+    def test_the_last_ones_problem_is_the_users(
+        self, engine: Any, recipes: tuple[Any, Any]
+    ) -> None:
+        with pytest.raises(engine.Problem, match="no headers"):
+            engine.engine_wheel(recipes[:1])
+
+    def test_some_recipe_is_always_possible(self, engine: Any) -> None:
+        assert engine.RECIPES[-1].is_possible()
+        assert engine.RECIPES[-1].prepare() == ()
 
     def test_every_recipe_is_portable_and_has_rpc(self, engine: Any) -> None:
         for recipe in engine.RECIPES:
