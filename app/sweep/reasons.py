@@ -11,6 +11,8 @@ layers_beat_experts  gain_pct
 out_of_memory_seen   n_gpu_layers, n_cpu_moe, n_failed
 spill_seen           n_gpu_layers, growth_mib, loss_pct
 cpu_leads            gain_pct
+device_slower        device, tok_s, best_tok_s
+software_not_tried   device
 gpu_gain             factor
 auto_fit_gain        gain_pct, n_gpu_layers
 auto_fit_equal       n_gpu_layers
@@ -46,6 +48,7 @@ import msgspec
 from app.domain.outcome import OUTCOMES
 from app.domain.settings import FlashAttn, LoadMode, Settings
 from app.domain.sweep import GOAL_WORKLOADS, Reason, SweepResult, SweepStatus
+from app.domain.trial import Trial
 from app.domain.units import GIB, MIB
 from app.sweep.compare import difference
 from app.sweep.context import floor_tok_s
@@ -54,6 +57,7 @@ from app.sweep.pick import is_decided, runner_up
 from app.sweep.points import Point, is_disturbed
 from app.sweep.search import Search
 from app.sweep.speed_model import family_of
+from app.sweep.stats import rate
 
 NEAR_FRAC = 0.1  # what is further behind needs no word about noise
 
@@ -63,7 +67,7 @@ _Part = Callable[[Search, Point, SweepResult], Iterator[Reason]]
 def explain(search: Search, winner: Point, result: SweepResult) -> tuple[Reason, ...]:
     """Return the reasons for ``winner``, most important first."""
     parts: tuple[_Part, ...] = (
-        _placement, _surprises, _references, _knobs, _time, _context, _doubts,
+        _placement, _surprises, _references, _devices, _knobs, _time, _context, _doubts,
     )  # fmt: skip
     return tuple(r for part in parts for r in part(search, winner, result))
 
@@ -168,6 +172,36 @@ def _references(search: Search, winner: Point, result: SweepResult) -> Iterator[
             yield _reason("auto_fit_gain", gain_pct=gain, n_gpu_layers=layers)
         else:
             yield _reason("auto_fit_equal", n_gpu_layers=layers)
+
+
+def _devices(search: Search, winner: Point, result: SweepResult) -> Iterator[Reason]:
+    """Say what other devices measured, and which were not worth a look."""
+    del result
+    looked: dict[tuple[str, ...], Trial] = {}
+    for trial in search.trials:
+        if trial.request.stage == "devices" and OUTCOMES[trial.outcome].has_speed:
+            looked.setdefault(trial.request.settings.devices, trial)
+    for devices, trial in looked.items():
+        own = [
+            t
+            for t in search.trials
+            if t.request.settings.devices == winner.settings.devices
+            and t.request.workload == trial.request.workload
+            and OUTCOMES[t.outcome].has_speed
+        ]
+        if devices == winner.settings.devices or not own:
+            continue
+        here, there = _decode_tok_s(own[-1]), _decode_tok_s(trial)
+        names = ", ".join(devices)
+        yield _reason("device_slower", device=names, tok_s=there, best_tok_s=here)
+    for device in search.plan.space.devices:
+        if device.kind == "software" and not any(device.id in group for group in looked):
+            yield _reason("software_not_tried", device=device.id)
+
+
+def _decode_tok_s(trial: Trial) -> float | None:
+    measured = rate(trial.decode)
+    return None if measured is None else round(measured.median, 2)
 
 
 def _knobs(search: Search, winner: Point, result: SweepResult) -> Iterator[Reason]:

@@ -123,6 +123,8 @@ class TestSoftwareDevice:
         work = there.request.workload
         here = [t for t in result.trials if t.request.workload == work and not t.device_bytes]
         assert 2 * token_ns(here[0]) < token_ns(there)
+        (reason,) = (r for r in result.reasons if r.code == "device_slower")
+        assert reason.data["device"] == "Vulkan0"
 
 
 def test_unequal_devices_both_receive_layers(tiny: ModelSpec) -> None:
