@@ -4,17 +4,21 @@ The simulated GPUs run the real NVIDIA probe, telemetry thread, ring buffers and
 against a scripted NVML, so this is all of our own cost and none of the driver's. With ``--live``
 the probes of this machine are measured instead, driver calls included, call by call.
 
-    python benchmarks/probe_cost.py [--seconds 20] [--live]
+    python benchmarks/probe_cost.py [--seconds 20] [--live] [--compare]
+
+``--compare`` prints one reading of the first NVIDIA card beside nvidia-smi's of the same moment.
 """
 
 import argparse
+import shutil
 import statistics
+import subprocess
 import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from app.domain.machine import GpuProbe, GpuSample, HostProbe, HostSample
+from app.domain.machine import GpuInfo, GpuProbe, GpuSample, HostProbe, HostSample
 from app.telemetry.telemetry import Telemetry
 from probes import registry
 from probes.nvidia import NvidiaProbe
@@ -34,6 +38,11 @@ CALLS: tuple[tuple[str, tuple[int, ...]], ...] = (
     ("nvmlDeviceGetClockInfo", (0,)),
     ("nvmlDeviceGetCurrentClocksEventReasons", ()),
     ("nvmlDeviceGetFieldValues", (82,)),
+    ("nvmlDeviceGetMarginTemperature", ()),
+    ("nvmlDeviceGetTotalEnergyConsumption", ()),
+    ("nvmlDeviceGetBAR1MemoryInfo", ()),
+    ("nvmlDeviceGetCudaComputeCapability", ()),
+    ("nvmlDeviceGetMigMode", ()),
     ("nvmlDeviceGetFanSpeed", ()),
     ("nvmlDeviceGetCurrPcieLinkGeneration", ()),
     ("nvmlDeviceGetCurrPcieLinkWidth", ()),
@@ -41,6 +50,38 @@ CALLS: tuple[tuple[str, tuple[int, ...]], ...] = (
     ("nvmlDeviceGetGraphicsRunningProcesses_v3", ()),
     ("nvmlDeviceGetPcieThroughput", (0,)),
 )
+
+
+Reading = Callable[[GpuInfo, GpuSample], object]
+SMI_FIELDS: tuple[tuple[str, Reading], ...] = (
+    ("utilization.gpu", lambda _i, s: s.busy_pct),
+    ("utilization.memory", lambda _i, s: s.mem_busy_pct),
+    ("memory.total", lambda i, _s: mib(i.vram_total_bytes)),
+    ("memory.used", lambda _i, s: mib(s.vram_used_bytes)),
+    ("memory.free", lambda _i, s: mib(s.vram_free_bytes)),
+    ("temperature.gpu", lambda _i, s: s.temp_c),
+    ("temperature.memory", lambda _i, s: s.temp_memory_c),
+    ("power.draw", lambda _i, s: s.power_w),
+    ("enforced.power.limit", lambda _i, s: s.power_limit_w),
+    ("power.min_limit", lambda i, _s: i.power_limit_min_w),
+    ("power.max_limit", lambda i, _s: i.power_limit_max_w),
+    ("clocks.sm", lambda _i, s: s.clock_mhz),
+    ("clocks.mem", lambda _i, s: s.clock_memory_mhz),
+    ("clocks_event_reasons.active", lambda _i, s: ",".join(s.throttle or ()) or "none"),
+    ("pcie.link.gen.current", lambda _i, s: s.pcie_gen),
+    ("pcie.link.width.current", lambda _i, s: s.pcie_width),
+    ("pcie.link.gen.max", lambda i, _s: i.pcie_gen_max),
+    ("compute_cap", lambda i, _s: i.compute_capability),
+    ("mig.mode.current", lambda i, _s: i.mig),
+    ("driver_version", lambda i, _s: i.driver),
+    ("pci.bus_id", lambda i, _s: i.pci_id),
+)
+"""nvidia-smi's name → our value in its unit."""
+
+
+def mib(n_bytes: int | None) -> int | None:
+    """Return whole MiB."""
+    return None if n_bytes is None else n_bytes >> 20
 
 
 class SimulatedNvml:
@@ -75,7 +116,11 @@ def main() -> None:
     )
     parser.add_argument("--seconds", type=float, default=20.0, help="length of each measurement")
     parser.add_argument("--live", action="store_true", help="measure this machine's own probes")
+    parser.add_argument("--compare", action="store_true", help="print values beside nvidia-smi's")
     args = parser.parse_args()
+    if args.compare:
+        compare()
+        return
     host: HostProbe | None = None
     gpus: tuple[GpuProbe, ...]
     if args.live:
@@ -92,6 +137,33 @@ def main() -> None:
         print(f"paused (hidden): {hidden:.3f} % of one core, {n_hidden} samples, goal ~0 %")
     if shown > GOAL_PCT:
         raise SystemExit(1)
+
+
+def compare() -> None:
+    """Print our reading and nvidia-smi's, both in nvidia-smi's units."""
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        raise SystemExit("nvidia-smi is not there")
+    nvml = next(p for p in registry.detect().gpus if p.name == "nvml")
+    info = nvml.identify()[0]
+    nvml.sample()  # utilisation needs a moment of history
+    time.sleep(1.0)
+    sample = nvml.sample()[0]
+    fields = [name for name, _ in SMI_FIELDS]
+    command = [
+        program,
+        f"--query-gpu={','.join(fields)}",
+        "--format=csv,noheader,nounits",
+        "-i",
+        "0",
+    ]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    nvml.close()
+    print(f"{'nvidia-smi':>34} {'ours':>14} {'theirs':>14}")
+    for (name, ours), theirs in zip(SMI_FIELDS, answer.strip().split(", "), strict=True):
+        value = ours(info, sample)
+        shown = "-" if value is None else f"{value:.2f}" if isinstance(value, float) else str(value)
+        print(f"{name:>34} {shown:>14} {theirs:>14}")
 
 
 def share_pct(

@@ -2,23 +2,18 @@
 
 from app.domain.machine import GpuKind
 from probes import hwmon
-from probes.pci import PciGpu, link
+from probes.pci import AMD_INTEGRATED_IDS, PciGpu, link
 from probes.reading import Absence, scaled, whole_number
 from probes.tree import Tree
 
-INTEGRATED_IDS = {
-    *("1309", "130a", "130b", "130c", "130d", "130e", "130f", "1313", "1315", "9874", "98e4"),
-    *("15d8", "15dd", "1636", "1638", "164c", "163f", "1435", "164d", "164e", "1681", "1506"),
-    *("15bf", "15c8", "15e7", "13c0", "150e", "1586", "1900", "1901", "1114"),
-}
-"""PCI ids of GPUs inside processors, for drivers too old to say it through ``gpu_metrics``."""
+NEW_TIMEOUT_MS, OLD_TIMEOUT_MS = 2_000, 60_000
 
 
 def kind_by_id(gpu: PciGpu) -> GpuKind:
     """Return card or part of the processor by PCI id alone (all that a sleeping GPU tells)."""
     if not gpu.device_id:
         return GpuKind.UNKNOWN
-    return GpuKind.INTEGRATED if gpu.device_id in INTEGRATED_IDS else GpuKind.DISCRETE
+    return GpuKind.INTEGRATED if gpu.device_id in AMD_INTEGRATED_IDS else GpuKind.DISCRETE
 
 
 def kind(tree: Tree, gpu: PciGpu) -> GpuKind:
@@ -38,13 +33,14 @@ def identity(tree: Tree, gpu: PciGpu, kind_: GpuKind) -> dict[str, object]:
     """Return the constant facts of an awake GPU."""
     folder = hwmon.folder_of(tree, gpu.path, ("amdgpu",))
     integrated = kind_ is GpuKind.INTEGRATED
+    total, visible = (_bytes(tree, gpu, f"mem_info_{what}_total") for what in ("vram", "vis_vram"))
     generation, width = _link(tree, gpu, "max", integrated=integrated)
     low = hwmon.sensor(tree, folder, "power1_cap_min", factor=hwmon.MICRO)
     high = hwmon.sensor(tree, folder, "power1_cap_max", factor=hwmon.MICRO)
     return {
         "name": tree.text(f"{gpu.path}/product_name"),
         # On a processor this is only the part of RAM that firmware carved out.
-        "vram_total_bytes": _bytes(tree, gpu, "mem_info_vram_total"),
+        "vram_total_bytes": total,
         "shared_total_bytes": _bytes(tree, gpu, "mem_info_gtt_total"),
         "unified_memory": integrated,
         "pcie_gen_max": generation,
@@ -57,7 +53,36 @@ def identity(tree: Tree, gpu: PciGpu, kind_: GpuKind) -> dict[str, object]:
         # Some boards show a range of one value.
         "power_limit_settable": not (isinstance(low, Absence) or low == high),
         "temp_slowdown_c": hwmon.temperature(tree, folder, "junction", "edge", suffix="crit"),
+        "bar_bytes": Absence.NOT_APPLICABLE if integrated else visible,
+        "resizable_bar": Absence.NOT_APPLICABLE if integrated else all_visible(visible, total),
+        "compute_timeout_ms": compute_timeout_ms(tree),
     }
+
+
+def all_visible(visible: int | Absence, total: int | Absence) -> bool | Absence:
+    """Return whether the processor can address all of the card's memory (Resizable BAR)."""
+    for size in (visible, total):
+        if isinstance(size, Absence):
+            return size
+    return visible == total
+
+
+def compute_timeout_ms(tree: Tree) -> int | Absence:
+    """Return after which time the driver resets a compute job.
+
+    The module parameter lists graphics, compute, copy and video; unset, the kernel's default
+    counts, which fell from 60 s to 2 s with kernel 7 (llama.cpp issues 25664 and 27076).
+    """
+    text = tree.text("/sys/module/amdgpu/parameters/lockup_timeout")
+    if isinstance(text, Absence):
+        return text
+    parts = text.split(",")
+    if len(parts) > 1 and parts[1].strip().isdigit():
+        return int(parts[1])
+    release = str(tree.text("/proc/sys/kernel/osrelease")).partition(".")[0]
+    if not release.isdigit():
+        return Absence.NO_DATA
+    return NEW_TIMEOUT_MS if int(release) >= 7 else OLD_TIMEOUT_MS
 
 
 def reading(tree: Tree, gpu: PciGpu) -> dict[str, object]:

@@ -1,21 +1,29 @@
 """CPU, RAM and power source of this machine, as far as this process may use them."""
 
-import re
 import time
 from collections.abc import Callable
+from typing import Any
 
 from app.domain.machine import HostInfo, HostSample, PowerSource
-from probes import cgroup, chassis
+from probes import cgroup, chassis, cpu, modes
 from probes.reading import Absence, whole_number
+from probes.smbios import memory_modules
 from probes.system import System, SystemFacts
 from probes.tree import Tree
+from probes.windows import settings
+from probes.windows.facts import Windows
+from probes.windows.recording import RecordedWindows
 
-CPU_FOLDER = "/sys/devices/system/cpu"
+DMI = "/sys/firmware/dmi/tables/DMI"
+DMI_BYTES = 1 << 20
+MEMINFO_BYTES = 4096
 POWER_NS = 5_000_000_000
 CPU_SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal")
-MAX_CPUS = 4096
-CPU_INFO_BYTES = 1024
-"""Enough for the name of the first processor; the file repeats itself for each."""
+OPTIONAL = {
+    *("cores_performance", "cores_efficiency", "battery_pct", "virtualization", "gpu_mode"),
+    "windows",
+}
+"""Fields that are absent because they do not apply, not because they could not be read."""
 
 
 class HostProbe:
@@ -25,10 +33,12 @@ class HostProbe:
         self,
         tree: Tree,
         system: System,
+        windows: Windows | None = None,
         clock_ns: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
-        """Read from ``tree`` (Linux) and ``system`` (everywhere)."""
+        """Read from ``tree`` (Linux), ``windows`` and ``system`` (everywhere)."""
         self._tree, self._system, self._clock_ns = tree, system, clock_ns
+        self._windows = windows or RecordedWindows(None)
         self._power = PowerSource.UNKNOWN
         self._power_due_ns = 0
         self._sensor: str | Absence | None = Absence.NO_DATA
@@ -37,31 +47,52 @@ class HostProbe:
         """Return what the host is, with the availability of now."""
         tree, facts = self._tree, self._system.facts()
         cpus = facts.allowed_cpus
-        cores = physical_cores(tree, cpus) or facts.cores_physical
+        cores = cpu.physical_cores(tree, cpus) or facts.cores_physical
         quota = cgroup.cpu_quota(tree)
         limit = cgroup.memory_limit(tree, facts.ram_bytes)
+        source = chassis.power_source(tree, facts)
         values: dict[str, object] = {
             "os_version": facts.os_version,
-            "cpu_name": cpu_name(tree) or facts.cpu_name,
+            "cpu_name": cpu.cpu_name(tree) or facts.cpu_name,
             "cores_physical": _capped(cores, quota),
             "cores_logical": _capped(len(cpus) or None, quota),
-            "cores_performance": _capped(performance_cores(tree, cpus), quota),
             "ram_bytes": facts.ram_bytes if limit is None else limit,
             "ram_available_bytes": available(tree, facts, limit),
             "swap_bytes": facts.swap_bytes,
             "battery_pct": _percent(chassis.battery_pct(tree), facts.battery_pct),
             "is_laptop": chassis.is_laptop(tree, facts),
             "virtualization": chassis.virtualization(tree),
+            "page_cache_bytes": page_cache(tree),
+            "gpu_mode": modes.gpu_mode(tree),
         }
-        reasons = {"cores_performance", "battery_pct", "virtualization"}
+        values |= self._hardware(facts, on_battery=source is PowerSource.BATTERY)
+        for name in ("cores_performance", "cores_efficiency"):
+            values[name] = _capped(values[name], quota)
         missing = {
-            name: (Absence.NOT_APPLICABLE if name in reasons else Absence.NO_DATA).value
+            name: (Absence.NOT_APPLICABLE if name in OPTIONAL else Absence.NO_DATA).value
             for name, value in values.items()
             if value is None
         }
         known = {name: value for name, value in values.items() if value is not None}
-        source = chassis.power_source(tree, facts)
         return HostInfo(os=facts.os, power_source=source, missing=missing, **known)  # type: ignore[arg-type]
+
+    def _hardware(self, facts: SystemFacts, *, on_battery: bool) -> dict[str, Any]:
+        """Return processor, memory modules and modes, by the system's own way."""
+        if facts.os == "windows":
+            return windows_hardware(self._windows, on_battery=on_battery)
+        tree, cpus = self._tree, facts.allowed_cpus
+        fast, slow = cpu.fast_and_slow(tree, cpus)
+        return {
+            "cores_performance": fast,
+            "cores_efficiency": slow,
+            "threads_per_core": cpu.threads_per_core(tree),
+            "numa_nodes": cpu.numa_nodes(tree),
+            "cpu_features": cpu.features(tree),
+            "l3_bytes": cpu.l3_bytes(tree, cpus),
+            "power_mode": modes.power_mode(tree),
+            "windows": None,
+            **modules(tree.head(DMI, DMI_BYTES)),
+        }
 
     def sample(self) -> HostSample:
         """Return one reading."""
@@ -110,41 +141,47 @@ def cpu_sensor(tree: Tree) -> str | None:
     return None
 
 
-def cpu_name(tree: Tree) -> str | None:
-    """Return the processor's marketing name (Linux)."""
-    text = tree.text("/proc/cpuinfo", CPU_INFO_BYTES)
-    match = re.search(r"^(?:model name|Model|Hardware)\s*:\s*(.+)$", text, re.MULTILINE)
-    return match.group(1).strip() if match else None
+def windows_hardware(windows: Windows, *, on_battery: bool) -> dict[str, Any]:
+    """Return processor, memory modules, modes and settings of Windows."""
+    cores, features, adapters = windows.cores(), windows.features(), windows.adapters()
+    found = () if isinstance(cores, Absence) else cores
+    best = max((core.efficiency for core in found), default=0)
+    fast = sum(core.efficiency == best for core in found)
+    alike = fast == len(found)
+    mode = settings.power_mode(windows, on_battery=on_battery)
+    states = () if isinstance(adapters, Absence) else tuple(a.hags_enabled for a in adapters)
+    hags = None if all(state is None for state in states) else any(states)
+    return {
+        "cores_performance": None if alike else fast,
+        "cores_efficiency": None if alike else len(found) - fast,
+        "threads_per_core": max((len(core.cpus) for core in found), default=None),
+        "numa_nodes": None,
+        "cpu_features": None if isinstance(features, Absence) else features,
+        "l3_bytes": None,
+        "power_mode": None if isinstance(mode, Absence) else mode,
+        "windows": settings.windows_settings(windows, hags=hags),
+        **modules(windows.firmware()),
+    }
 
 
-def physical_cores(tree: Tree, cpus: tuple[int, ...]) -> int | None:
-    """Return how many physical cores the logical processors ``cpus`` belong to (Linux)."""
-    cores = set()
-    for cpu in cpus[:MAX_CPUS]:
-        folder = f"{CPU_FOLDER}/cpu{cpu}/topology"
-        core = tree.text(f"{folder}/core_id")
-        if isinstance(core, Absence):
-            return None
-        cores.add((tree.text(f"{folder}/physical_package_id"), core))
-    return len(cores) or None
+def modules(table: bytes | Absence) -> dict[str, int | None]:
+    """Return speed and number of the memory modules in a firmware table."""
+    found = None if isinstance(table, Absence) else memory_modules(table)
+    return {
+        "ram_speed_mt_s": found.speed_mt_s if found is not None else None,
+        "ram_modules": found.populated if found is not None else None,
+        "ram_slots": found.slots if found is not None else None,
+    }
 
 
-def performance_cores(tree: Tree, cpus: tuple[int, ...]) -> int | None:
-    """Return how many usable P-cores a hybrid Intel processor has (Linux ≥ 5.13)."""
-    fast = cpu_list(tree.text("/sys/devices/cpu_core/cpus"))
-    slow = cpu_list(tree.text("/sys/devices/cpu_atom/cpus"))
-    usable = tuple(sorted(fast & set(cpus)))
-    return physical_cores(tree, usable) if fast and slow and usable else None
-
-
-def cpu_list(text: str) -> set[int]:
-    """Return the numbers in a kernel list such as ``0-7,16``."""
-    cpus: set[int] = set()
-    for part in text.split(","):
-        first, _, last = part.strip().partition("-")
-        if first.isdigit() and (last or first).isdigit():
-            cpus.update(range(int(first), min(int(last or first), MAX_CPUS) + 1))
-    return cpus
+def page_cache(tree: Tree) -> int | None:
+    """Return the RAM that holds files, which the kernel gives back on demand (Linux)."""
+    for line in str(tree.text("/proc/meminfo", MEMINFO_BYTES)).splitlines():
+        name, _, value = line.partition(":")
+        if name == "Cached":
+            kib = whole_number(value.removesuffix("kB"))
+            return kib * 1024 if isinstance(kib, int) else None
+    return None
 
 
 def available(tree: Tree, facts: SystemFacts, limit: int | None) -> int | None:
@@ -156,7 +193,7 @@ def available(tree: Tree, facts: SystemFacts, limit: int | None) -> int | None:
     return max(0, min(free, limit - used))
 
 
-def _capped(count: int | None, quota: float | None) -> int | None:
+def _capped(count: Any, quota: float | None) -> Any:
     return count if count is None or quota is None else max(1, min(count, int(quota)))
 
 

@@ -4,12 +4,16 @@ from dataclasses import dataclass
 
 from app.domain.machine import GpuKind
 from probes import hwmon
-from probes.pci import PciGpu, link
+from probes.pci import PciGpu, bar_bytes, link
 from probes.reading import Absence, scaled, whole_number
 from probes.tree import Tree
 
 INTEGRATED_ADDRESS = "0000:00:02.0"
 """Where every GPU inside an Intel processor sits."""
+
+VRAM_BAR = 2
+"""The memory window onto an Arc card's own memory."""
+SMALL_BAR_BYTES = 256 << 20
 
 THROTTLE_FILES = {
     "pl1": "sw_power_cap",
@@ -43,6 +47,7 @@ def identity(tree: Tree, gpu: PciGpu, kind_: GpuKind) -> dict[str, object]:
     folder = _hwmon(tree, gpu)
     integrated = kind_ is GpuKind.INTEGRATED
     generation, width = _link(tree, gpu, "max")
+    bar = Absence.NOT_APPLICABLE if integrated else bar_bytes(tree, gpu, VRAM_BAR)
     vram = tree.text(f"{gpu.path}/tile0/physical_vram_size_bytes")
     return {
         "name": Absence.NO_DATA,
@@ -59,6 +64,9 @@ def identity(tree: Tree, gpu: PciGpu, kind_: GpuKind) -> dict[str, object]:
         "temp_slowdown_c": hwmon.sensor(
             tree, folder, "temp2_crit", "temp1_crit", factor=hwmon.MILLI
         ),
+        "bar_bytes": bar,
+        "resizable_bar": bar if isinstance(bar, Absence) else bar > SMALL_BAR_BYTES,
+        "compute_timeout_ms": _timeout_ms(tree, gpu),
     }
 
 
@@ -93,6 +101,16 @@ def _link(tree: Tree, gpu: PciGpu, which: str) -> tuple[object, object]:
     if kind(gpu) is GpuKind.INTEGRATED:
         return Absence.NOT_APPLICABLE, Absence.NOT_APPLICABLE
     return link(tree, gpu, which)
+
+
+def _timeout_ms(tree: Tree, gpu: PciGpu) -> int | Absence:
+    # xe resets a job of these engines that runs longer (render and compute).
+    value: int | Absence = Absence.NOT_SUPPORTED
+    for engine in ("ccs", "rcs"):
+        value = whole_number(tree.text(f"{gpu.path}/tile0/gt0/engines/{engine}/job_timeout_ms"))
+        if isinstance(value, int):
+            break
+    return value
 
 
 def _limit(tree: Tree, folder: str | None) -> object:

@@ -6,13 +6,22 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from app.domain.machine import GpuInfo, GpuKind, GpuSample, PowerState, ProbeUnavailable
+from app.domain.machine import (
+    GpuInfo,
+    GpuKind,
+    GpuProcess,
+    GpuSample,
+    PowerState,
+    ProbeUnavailable,
+)
 from probes import amdgpu, intel
-from probes.pci import PciGpu, pci_gpus, power_state, unread
-from probes.reading import Absence, gpu_info, gpu_sample
+from probes.fdinfo import memory_by_program
+from probes.pci import PciGpu, external, pci_gpus, power_state, unread
+from probes.reading import Absence, gpu_info, gpu_sample, whole_number
 from probes.tree import Tree
 
 SLOW_NS = 10_000_000_000
+PROGRAMS_NS = 30_000_000_000
 
 
 @dataclass
@@ -37,6 +46,7 @@ class DrmProbe:
         tree: Tree,
         *,
         sample_nvidia: bool,
+        process_name: Callable[[int], str | None] = lambda _pid: None,
         clock_ns: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
         """Look for cards.
@@ -44,12 +54,16 @@ class DrmProbe:
         Args:
             tree: File system.
             sample_nvidia: Report power states of NVIDIA cards (when NVML does not).
+            process_name: Gives the program name of a pid.
             clock_ns: Monotonic clock.
 
         Raises:
             ProbeUnavailable: The bus has no such device (or this is not Linux).
         """
         self._tree, self._clock_ns, self._sample_nvidia = tree, clock_ns, sample_nvidia
+        self._process_name = process_name
+        self._clients: tuple[tuple[int, str], ...] = ()
+        self._programs_due_ns = 0
         self._cards = tuple(Seen(gpu) for gpu in pci_gpus(tree))
         if not self._cards:
             raise ProbeUnavailable(Absence.NO_DATA.value)
@@ -68,11 +82,29 @@ class DrmProbe:
 
     def set_trial(self, *, active: bool) -> None:  # noqa: ARG002 - the same at both ends
         """Read the slow tier anew at both ends of a trial."""
+        self._programs_due_ns = 0
         for card in self._cards:
             card.slow_due_ns = 0
 
     def close(self) -> None:
         """Nothing is held open."""
+
+    def _look_for_programs(self, now_ns: int) -> None:
+        # One walk over the user's open files serves all cards; it is the dearest reading here.
+        if now_ns >= self._programs_due_ns:
+            self._programs_due_ns = now_ns + PROGRAMS_NS
+            self._clients = self._tree.drm_clients()
+
+    def _programs(self, gpu: PciGpu) -> object:
+        if gpu.card is None:
+            return Absence.NOT_SUPPORTED
+        held = memory_by_program(self._clients, gpu.pci_id)
+        return tuple(
+            GpuProcess(
+                pid=pid, name=self._process_name(pid), vram_bytes=used[0], shared_bytes=used[1]
+            )
+            for pid, used in held.items()
+        )
 
     def _identify(self, card: Seen) -> GpuInfo:
         gpu, tree = card.gpu, self._tree
@@ -85,7 +117,7 @@ class DrmProbe:
             kind=kind_by_address(gpu),
             driver=gpu.driver,
         )
-        values: dict[str, object] = {"boot_vga": boot_vga(tree, gpu)}
+        values: dict[str, object] = {"boot_vga": boot_vga(tree, gpu), **bus_facts(tree, gpu)}
         if state is not PowerState.AWAKE:
             values["drives_display"] = False if state is PowerState.ASLEEP else Absence.NO_DATA
             return gpu_info(known, values, unread(state))
@@ -119,6 +151,9 @@ class DrmProbe:
             values = intel.reading(self._tree, gpu, card.counters)
             if slow_due:
                 card.slow = intel.slow_reading(self._tree, gpu)
+        if gpu.vendor != "nvidia":
+            self._look_for_programs(now)
+            card.slow["processes"] = self._programs(gpu)
         values.update(card.slow)
         return gpu_sample(
             gpu.pci_id,
@@ -128,6 +163,20 @@ class DrmProbe:
             vram_total_bytes=card.vram_total_bytes,
             shared_total_bytes=card.shared_total_bytes,
         )
+
+
+def bus_facts(tree: Tree, gpu: PciGpu) -> dict[str, object]:
+    """Return what the bus says of a card without waking it."""
+    control = tree.text(f"{gpu.path}/power/control")
+    d3cold = tree.text(f"{gpu.path}/d3cold_allowed")
+    node = whole_number(tree.text(f"{gpu.path}/numa_node"))
+    return {
+        "external": external(tree, gpu),
+        "may_sleep": control if isinstance(control, Absence) else control == "auto",
+        "d3cold_allowed": d3cold if isinstance(d3cold, Absence) else d3cold == "1",
+        # -1 on machines with one node.
+        "numa_node": Absence.NOT_APPLICABLE if node == -1 else node,
+    }
 
 
 def boot_vga(tree: Tree, gpu: PciGpu) -> bool | Absence:

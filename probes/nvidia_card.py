@@ -1,39 +1,18 @@
-"""One NVIDIA card: which NVML calls answer which field, in which unit, how often."""
+"""One NVIDIA card: which NVML calls answer which reading, in which unit, how often."""
 
-from collections.abc import Callable
 from typing import Any
 
-from app.domain.machine import GpuInfo, GpuKind
+from app.domain.machine import GpuInfo
+from probes.nvidia_answers import FORGET, absence_of, first, memory_of, part, throttle_names
 from probes.nvml import Nvml
-from probes.pci import PciGpu, normal_pci_id
-from probes.reading import Absence, gpu_info, scaled
+from probes.pci import PciGpu
+from probes.reading import Absence, scaled
 
 SLOW_NS = 10_000_000_000
 PCIE_NS = 1_000_000_000
 MILLI = 1e-3
-MEMORY_V2 = 0x02000028
-"""``nvmlMemory_v2``: total, reserved, free, used; v1 counts the reserve as used."""
 TEMPERATURE_GPU = 0
-THRESHOLD_SLOWDOWN = 1
 FIELD_MEMORY_TEMP = 82
-
-THROTTLE_NAMES: dict[int, str] = {
-    0x002: "app_clocks",
-    0x004: "sw_power_cap",
-    0x008: "hw_slowdown",
-    0x010: "sync_boost",
-    0x020: "sw_thermal",
-    0x040: "hw_thermal",
-    0x080: "hw_power_brake",
-    0x100: "display_clocks",
-    0x200: "board_limit",
-    0x400: "reliability",
-}
-"""Bits of the clock event reasons (``nvml.h``); bit 0, idle, is not throttling."""
-
-MOBILE_WORDS = ("laptop", "mobile", "max-q", "notebook")
-UNIFIED_WORDS = ("nvgpu", "gb10", "thor", "tegra", "orin", "xavier")
-FORGET = {Absence.NOT_SUPPORTED, Absence.SYMBOL_MISSING}
 
 
 class Card:
@@ -49,6 +28,7 @@ class Card:
         self.name: str | None = None
         self.vram_total_bytes: int | None = None
         self.drives_display: bool | None = None
+        self.is_instance = False
         self.slow_due_ns = 0
         self.lost_until_ns = 0
         self._pcie_due_ns = 0
@@ -96,6 +76,11 @@ class Card:
         if now_ns >= self.slow_due_ns:
             self.slow_due_ns = now_ns + SLOW_NS
             self._slow = self._read_slow(nvml)
+            # A counter that is carried on would look as if nothing had been used since.
+            energy = self.ask(nvml, "nvmlDeviceGetTotalEnergyConsumption")
+            values["energy_j"] = scaled(energy, MILLI)
+        else:
+            values["energy_j"] = Absence.NO_DATA
         values.update(self._slow)
         if trial and now_ns >= self._pcie_due_ns:
             self._pcie_due_ns = now_ns + PCIE_NS
@@ -133,7 +118,9 @@ class Card:
         }
 
     def _read_slow(self, nvml: Nvml) -> dict[str, object]:
+        # These, and energy above all (2.6 ms), are answered by the card itself.
         return {
+            "temp_margin_c": self.ask(nvml, "nvmlDeviceGetMarginTemperature"),
             "temp_memory_c": self._memory_temperature(nvml),
             "fan_pct": self.ask(nvml, "nvmlDeviceGetFanSpeed"),
             "pcie_gen": self.ask(nvml, "nvmlDeviceGetCurrPcieLinkGeneration"),
@@ -166,108 +153,3 @@ class Card:
     def _running(self, nvml: Nvml, kind: str) -> Any:
         name = f"nvmlDeviceGet{kind}RunningProcesses"
         return first(self.ask(nvml, f"{name}_v3"), lambda: self.ask(nvml, name))
-
-
-def identify_card(nvml: Nvml, card: Card, ram_bytes: int | Absence) -> GpuInfo:
-    """Return what NVML says a card is.
-
-    ``ram_bytes`` is what a card without memory of its own shares with the processor.
-    """
-
-    def ask(function: str, *args: int) -> Any:
-        return card.ask(nvml, function, *args)
-
-    name = text_of(ask("nvmlDeviceGetName"))
-    memory = memory_of(ask)
-    unified = isinstance(memory, Absence) and any(w in name.lower() for w in UNIFIED_WORDS)
-    uuid = text_of(ask("nvmlDeviceGetUUID"))
-    bus_id = part(ask("nvmlDeviceGetPciInfo"), "busId")
-    pci_id = card.pci.pci_id if card.pci else normal_pci_id(text_of(bus_id))
-    known = GpuInfo(
-        probe="nvml",
-        uuid=uuid if uuid.startswith(("GPU-", "MIG-")) else None,
-        pci_id=pci_id,
-        name=name or None,
-        vendor="nvidia",
-        kind=GpuKind.INTEGRATED if unified else GpuKind.DISCRETE,
-        node=card.pci.card if card.pci else None,
-    )
-    limits = ask("nvmlDeviceGetPowerManagementLimitConstraints")
-    low, high = limits if isinstance(limits, list) and len(limits) == 2 else (limits, limits)
-    display = ask("nvmlDeviceGetDisplayActive")
-    values = {
-        "driver": _prefixed("nvidia ", nvml.query("nvmlSystemGetDriverVersion")),
-        "cuda_version": cuda_version(nvml.query("nvmlSystemGetCudaDriverVersion_v2")),
-        "vram_total_bytes": part(memory, "total"),
-        "shared_total_bytes": ram_bytes if unified else Absence.NOT_APPLICABLE,
-        "unified_memory": unified,
-        "drives_display": bool(display) if isinstance(display, int) else display,
-        "pcie_gen_max": ask("nvmlDeviceGetMaxPcieLinkGeneration"),
-        "pcie_width_max": ask("nvmlDeviceGetMaxPcieLinkWidth"),
-        "power_limit_min_w": scaled(low, MILLI),
-        "power_limit_max_w": scaled(high, MILLI),
-        "power_limit_default_w": scaled(ask("nvmlDeviceGetPowerManagementDefaultLimit"), MILLI),
-        "power_limit_settable": _settable(ask, name, low, high),
-        "temp_slowdown_c": ask("nvmlDeviceGetTemperatureThreshold", THRESHOLD_SLOWDOWN),
-    }
-    return gpu_info(known, values)
-
-
-def _settable(ask: Callable[..., Any], name: str, low: object, high: object) -> object:
-    # Laptop drivers show a range and refuse to set it (NVIDIA, Linux 530 and later); a card
-    # split into MIG instances refuses as well.
-    if any(word in name.lower() for word in MOBILE_WORDS):
-        return False
-    mig = ask("nvmlDeviceGetMigMode")
-    if isinstance(mig, list) and mig[:1] == [1]:
-        return False
-    limit = ask("nvmlDeviceGetPowerManagementLimit")
-    if isinstance(limit, Absence) or isinstance(low, Absence) or isinstance(high, Absence):
-        return False if limit is Absence.NOT_SUPPORTED else Absence.NO_DATA
-    return bool(low != high)
-
-
-def memory_of(ask: Callable[..., Any]) -> Any:
-    """Return the memory answer, version 2 where the driver has it."""
-    return first(ask("nvmlDeviceGetMemoryInfo", MEMORY_V2), lambda: ask("nvmlDeviceGetMemoryInfo"))
-
-
-def first(answer: Any, other: Callable[[], Any]) -> Any:
-    """Return ``answer``, or what ``other`` gives where the driver lacks the newer call."""
-    return other() if isinstance(answer, Absence) and answer in FORGET else answer
-
-
-def part(answer: object, name: str) -> object:
-    """Return one member of a structure."""
-    if isinstance(answer, dict):
-        return answer.get(name, Absence.NO_DATA)
-    return absence_of(answer)
-
-
-def throttle_names(mask: object) -> object:
-    """Return the reasons in a bit mask; empty when only idle."""
-    if isinstance(mask, bool) or not isinstance(mask, int):
-        return absence_of(mask)
-    return tuple(name for bit, name in THROTTLE_NAMES.items() if mask & bit)
-
-
-def cuda_version(number: object) -> object:
-    """Return 12040 as ``12.4``."""
-    if isinstance(number, bool) or not isinstance(number, int) or number < 1000:
-        return absence_of(number)
-    return f"{number // 1000}.{number % 1000 // 10}"
-
-
-def text_of(answer: object) -> str:
-    """Return the text of an answer, or an empty one."""
-    return "" if isinstance(answer, Absence) or not isinstance(answer, str) else answer
-
-
-def absence_of(answer: object) -> Absence:
-    """Return why an answer of the wrong shape is no reading."""
-    return answer if isinstance(answer, Absence) else Absence.NO_DATA
-
-
-def _prefixed(prefix: str, answer: object) -> object:
-    text = text_of(answer)
-    return prefix + text if text else absence_of(answer)

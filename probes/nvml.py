@@ -47,7 +47,8 @@ class Nvml(Protocol):
         Args:
             function: Name in ``pynvml``.
             args: Arguments after the handle; for ``nvmlDeviceGetFieldValues`` one field id.
-            device: ``pci:<bus id>`` or ``index:<n>``; ``None`` for a system call.
+            device: ``pci:<bus id>``, ``index:<n>`` or ``mig:<n>:<parent>`` (a part of a split
+                card); ``None`` for a system call.
         """
         ...
 
@@ -115,11 +116,14 @@ class LiveNvml:
         if device not in self._handles:
             kind, _, name = device.partition(":")
             nvml = self._pynvml
-            self._handles[device] = (
-                nvml.nvmlDeviceGetHandleByIndex(int(name))
-                if kind == "index"
-                else nvml.nvmlDeviceGetHandleByPciBusId(name.encode())
-            )
+            if kind == "mig":
+                index, _, parent = name.partition(":")
+                handle = nvml.nvmlDeviceGetMigDeviceHandleByIndex(self._handle(parent), int(index))
+            elif kind == "index":
+                handle = nvml.nvmlDeviceGetHandleByIndex(int(name))
+            else:
+                handle = nvml.nvmlDeviceGetHandleByPciBusId(name.encode())
+            self._handles[device] = handle
         return self._handles[device]
 
 

@@ -19,6 +19,12 @@ VENDORS = {"0x10de": "nvidia", "0x1002": "amd", "0x8086": "intel"}
 
 ADDRESS = re.compile(r"^(?:([0-9a-fA-F]{4,8}):)?([0-9a-fA-F]{2}):([0-9a-fA-F]{2})\.([0-7])$")
 CARD = re.compile(r"card\d+")
+AMD_INTEGRATED_IDS = {
+    *("1309", "130a", "130b", "130c", "130d", "130e", "130f", "1313", "1315", "9874", "98e4"),
+    *("15d8", "15dd", "1636", "1638", "164c", "163f", "1435", "164d", "164e", "1681", "1506"),
+    *("15bf", "15c8", "15e7", "13c0", "150e", "1586", "1900", "1901", "1114"),
+}
+"""PCI ids of GPUs inside processors, for drivers too old to say it through ``gpu_metrics``."""
 GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
 """Link speed in GT/s → PCIe generation."""
 
@@ -87,6 +93,29 @@ def unread(state: PowerState) -> Absence:
 def may_sleep(tree: Tree, gpu: PciGpu) -> bool:
     """Return whether the kernel may suspend the device when nobody uses it."""
     return tree.text(f"{gpu.path}/power/control") == "auto"
+
+
+def external(tree: Tree, gpu: PciGpu) -> bool | Absence:
+    """Return whether the card, or a bridge above it, can be unplugged (an eGPU)."""
+    chain = [part for part in tree.target(gpu.path).split("/") if ADDRESS.match(part)]
+    said = [tree.text(f"{DEVICES}/{part}/removable") for part in {*chain, gpu.pci_id}]
+    if "removable" in said:
+        return True
+    return False if "fixed" in said else Absence.NO_DATA
+
+
+def bar_bytes(tree: Tree, gpu: PciGpu, index: int) -> int | Absence:
+    """Return the size of one of the card's memory windows (kernel's table, wakes nothing)."""
+    text = tree.text(f"{gpu.path}/resource")
+    if isinstance(text, Absence):
+        return text
+    lines = text.splitlines()
+    words = lines[index].split() if index < len(lines) else []
+    try:
+        start, end = (int(word, 16) for word in words[:2])
+    except ValueError:
+        return Absence.NO_DATA
+    return end - start + 1 if end > start else Absence.NO_DATA
 
 
 def link(tree: Tree, gpu: PciGpu, which: str) -> tuple[object, object]:

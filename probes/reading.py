@@ -46,12 +46,14 @@ SAMPLE_RANGES: dict[str, tuple[float, float]] = {
     "shared_used_bytes": MEMORY,
     "temp_c": TEMPERATURE,
     "temp_memory_c": TEMPERATURE,
+    "temp_margin_c": (-50, 150),
     "power_w": (0, 3000),
     "power_limit_w": (1, 3000),
     "clock_mhz": (0, 6000),
     "clock_memory_mhz": (0, 40000),
     # An intended duty may exceed 100 on some boards (NVML documentation).
     "fan_pct": (0, 150),
+    "energy_j": (0, 1e13),
     "pcie_gen": (1, 8),
     "pcie_width": (1, 32),
     # A Gen 6 x16 link moves 121 GB/s.
@@ -67,11 +69,22 @@ INFO_RANGES: dict[str, tuple[float, float]] = {
     "power_limit_max_w": (1, 3000),
     "power_limit_default_w": (1, 3000),
     "temp_slowdown_c": (30, 150),
+    "vram_budget_bytes": (1, MAX_MEMORY_BYTES),
+    "bar_bytes": (1, MAX_MEMORY_BYTES),
+    "pcie_gen_device_max": (1, 8),
+    "numa_node": (0, 1024),
+    "compute_timeout_ms": (1, 1e9),
 }
-INFO_TEXTS = ("uuid", "name", "driver", "cuda_version", "node")
-INFO_FLAGS = ("unified_memory", "drives_display", "boot_vga", "power_limit_settable")
+INFO_TEXTS = (
+    *("uuid", "name", "driver", "cuda_version", "node", "luid", "driver_model"),
+    *("compute_capability", "mig"),
+)
+INFO_FLAGS = (
+    *("unified_memory", "drives_display", "boot_vga", "power_limit_settable"),
+    *("resizable_bar", "external", "may_sleep", "d3cold_allowed"),
+)
 WHOLE = {f for f in (*SAMPLE_RANGES, *INFO_RANGES) if f.endswith("_bytes") or "pcie_gen" in f}
-WHOLE |= {"pcie_width", "pcie_width_max"}
+WHOLE |= {"pcie_width", "pcie_width_max", "numa_node", "compute_timeout_ms"}
 NOT_A_TEXT = {"", "n/a", "[n/a]", "unknown", "err!", "?", "??", "[not supported]", "none"}
 
 
@@ -188,11 +201,17 @@ def _processes(value: object, whole: int | None) -> tuple[GpuProcess, ...] | Abs
         return _absence(value)
     limit = MAX_MEMORY_BYTES if whole is None else whole
     return tuple(
-        p
-        if p.vram_bytes is None or 0 <= p.vram_bytes <= limit
-        else msgspec.structs.replace(p, vram_bytes=None)
+        msgspec.structs.replace(
+            p,
+            vram_bytes=_within(p.vram_bytes, limit),
+            shared_bytes=_within(p.shared_bytes, MAX_MEMORY_BYTES),
+        )
         for p in value
     )
+
+
+def _within(n_bytes: int | None, limit: int) -> int | None:
+    return n_bytes if n_bytes is not None and 0 <= n_bytes <= limit else None
 
 
 def _absence(value: object) -> Absence:

@@ -13,6 +13,8 @@ from probes.nvml import Nvml
 from probes.reading import Absence
 from probes.system import System, SystemFacts
 from probes.tree import MAX_TEXT_BYTES, Tree
+from probes.windows.facts import Windows
+from probes.windows.recording import WindowsRecording, memory_structures, take
 
 FORMAT = "rigtune-machine/1"
 FILE_NAME = "machine.json"
@@ -37,8 +39,10 @@ class RecordedMachine(Record, frozen=True, kw_only=True):
         binary: First bytes by path, hexadecimal.
         folders: Names by path.
         links: Target by path.
+        drm_clients: Programs that held a GPU open: process and the kernel's text about it.
         nvml_start: Why NVML could not be used, ``None`` when it could or was not asked.
         nvml: NVML's answers by ``function(arguments)@device``.
+        windows: What Windows said; ``None`` on other systems.
     """
 
     format: str = FORMAT
@@ -48,8 +52,10 @@ class RecordedMachine(Record, frozen=True, kw_only=True):
     binary: dict[str, str] = {}
     folders: dict[str, tuple[str, ...]] = {}
     links: dict[str, str] = {}
+    drm_clients: tuple[tuple[int, str], ...] = ()
     nvml_start: str | None = None
     nvml: dict[str, Any] = {}
+    windows: WindowsRecording | None = None
 
 
 class RecordingTree:
@@ -62,19 +68,24 @@ class RecordingTree:
         self.binary: dict[str, str] = {}
         self.folders: dict[str, tuple[str, ...]] = {}
         self.links: dict[str, str] = {}
+        self.drm: tuple[tuple[int, str], ...] = ()
 
     def text(self, path: str, limit: int = MAX_TEXT_BYTES) -> str | Absence:
         """Return the stripped text of a file (``limit`` bytes), or why it cannot be had."""
         value = self._tree.text(path, limit)
         if value is not Absence.NOT_SUPPORTED:
-            self.files[path] = f"{ABSENT}{value}" if isinstance(value, Absence) else value
+            kept = f"{ABSENT}{value}" if isinstance(value, Absence) else value
+            # Two probes may read different lengths of one file: the longer one serves both.
+            self.files[path] = max(self.files.get(path, ""), kept, key=len)
         return value
 
     def head(self, path: str, n_bytes: int) -> bytes | Absence:
         """Return the first ``n_bytes`` of a binary file, or why they cannot be had."""
         value = self._tree.head(path, n_bytes)
         if not isinstance(value, Absence):
-            self.binary[path] = value.hex()
+            # The firmware's table also holds serial numbers.
+            kept = memory_structures(value) if path.endswith("/DMI") else value
+            self.binary[path] = kept.hex()
         return value
 
     def names(self, path: str) -> tuple[str, ...]:
@@ -93,6 +104,11 @@ class RecordingTree:
     def time_ns(self) -> int:
         """Return the time of now."""
         return self._tree.time_ns()
+
+    def drm_clients(self) -> tuple[tuple[int, str], ...]:
+        """Return the programs that hold a GPU open: process and the kernel's text about it."""
+        self.drm = self._tree.drm_clients()
+        return self.drm
 
 
 class RecordingNvml:
@@ -126,16 +142,20 @@ def call_key(function: str, args: tuple[int, ...], device: str | None) -> str:
     return f"{function}({', '.join(map(str, args))})@{device or 'system'}"
 
 
-def recorded(tree: RecordingTree, nvml: RecordingNvml, system: System) -> RecordedMachine:
-    """Return everything read so far, anonymised."""
+def recorded(
+    tree: RecordingTree, nvml: RecordingNvml, system: System, windows: Windows
+) -> RecordedMachine:
+    """Return everything read so far, anonymised, and all that Windows says."""
     machine = RecordedMachine(
         system=system.facts(),
         files=tree.files,
         binary=tree.binary,
         folders=tree.folders,
         links=tree.links,
+        drm_clients=tree.drm,
         nvml_start=None if nvml.started is None else nvml.started.value,
         nvml=nvml.answers,
+        windows=take(windows) if system.os == "windows" else None,
     )
     return anonymised(machine, socket.gethostname())
 

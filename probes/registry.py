@@ -12,15 +12,20 @@ from probes.nvidia import NvidiaProbe
 from probes.nvml import LiveNvml, Nvml
 from probes.system import LiveSystem, System
 from probes.tree import FileTree, Tree
+from probes.windows.facts import Windows
+from probes.windows.live import LiveWindows
+from probes.windows.probe import WindowsProbe
+from probes.windows.recording import RecordedWindows
 
 
 @dataclass(frozen=True)
 class Doors:
-    """The three ways a probe reads the machine; a recording stands in for all of them."""
+    """The four ways a probe reads the machine; a recording stands in for all of them."""
 
     tree: Tree
     nvml: Nvml
     system: System
+    windows: Windows
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,7 @@ def detect(root: Path = Path("/")) -> Probes:
 
     ``root`` is where the kernel's files are looked for.
     """
-    return build(Doors(FileTree(root), LiveNvml(), LiveSystem()))
+    return build(Doors(FileTree(root), LiveNvml(), LiveSystem(), LiveWindows()))
 
 
 def replay(directory: Path | str) -> Probes:
@@ -58,6 +63,7 @@ def replay(directory: Path | str) -> Probes:
             playing.RecordedTree(machine),
             playing.RecordedNvml(machine),
             playing.RecordedSystem(machine),
+            RecordedWindows(machine.windows),
         )
     )
 
@@ -69,15 +75,15 @@ def record(directory: Path | str, root: Path = Path("/")) -> Path:
         EnvironmentProblem: The folder cannot be written.
     """
     tree, nvml = recording.RecordingTree(FileTree(root)), recording.RecordingNvml(LiveNvml())
-    system = LiveSystem()
-    probes = build(Doors(tree, nvml, system))
+    system, windows = LiveSystem(), LiveWindows()
+    probes = build(Doors(tree, nvml, system, windows))
     probes.host.identify()
     probes.host.sample()
     for probe in probes.gpus:
         probe.identify()
         probe.sample()
         probe.close()
-    return recording.write(Path(directory), recording.recorded(tree, nvml, system))
+    return recording.write(Path(directory), recording.recorded(tree, nvml, system, windows))
 
 
 def build(doors: Doors) -> Probes:
@@ -85,11 +91,29 @@ def build(doors: Doors) -> Probes:
     gpus: list[GpuProbe] = []
     unavailable: dict[str, str] = {}
     try:
-        gpus.append(NvidiaProbe(doors.tree, doors.nvml, doors.system.process_name))
+        gpus.append(
+            NvidiaProbe(
+                doors.tree,
+                doors.nvml,
+                doors.system.process_name,
+                sleep_unseen=doors.system.os == "windows",
+            )
+        )
     except ProbeUnavailable as reason:
         unavailable[NvidiaProbe.name] = str(reason)
+    unavailable |= _add_system_probe(doors, gpus)
+    return Probes(HostProbe(doors.tree, doors.system, doors.windows), tuple(gpus), unavailable)
+
+
+def _add_system_probe(doors: Doors, gpus: list[GpuProbe]) -> dict[str, str]:
+    """Add the probe that asks the operating system itself, or return why there is none."""
+    name = doors.system.process_name
     try:
-        gpus.append(DrmProbe(doors.tree, sample_nvidia=not gpus))
+        if doors.system.os == "windows":
+            gpus.append(WindowsProbe(doors.windows, name))
+        else:
+            gpus.append(DrmProbe(doors.tree, sample_nvidia=not gpus, process_name=name))
     except ProbeUnavailable as reason:
-        unavailable[DrmProbe.name] = str(reason)
-    return Probes(HostProbe(doors.tree, doors.system), tuple(gpus), unavailable)
+        probe = WindowsProbe if doors.system.os == "windows" else DrmProbe
+        return {probe.name: str(reason)}
+    return {}

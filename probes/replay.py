@@ -65,6 +65,10 @@ class RecordedTree:
         """Return ``path`` with its links followed."""
         return self._machine.links.get(path, path)
 
+    def drm_clients(self) -> tuple[tuple[int, str], ...]:
+        """Return the programs that held a GPU open."""
+        return self._machine.drm_clients
+
     def time_ns(self) -> int:
         """Return a time that stands still, so that no rate is made of frozen counters."""
         return 0
@@ -97,6 +101,11 @@ class RecordedSystem:
     def __init__(self, machine: RecordedMachine) -> None:
         """Answer from ``machine``."""
         self._facts = machine.system
+
+    @property
+    def os(self) -> str:
+        """Return the system that was recorded."""
+        return self._facts.os
 
     def facts(self) -> SystemFacts:
         """Return the numbers as recorded."""

@@ -50,6 +50,11 @@ class SystemFacts(Record, frozen=True, kw_only=True):
 class System(Protocol):
     """Source of the numbers."""
 
+    @property
+    def os(self) -> str:
+        """Return ``SystemFacts.os`` without reading anything."""
+        ...
+
     def facts(self) -> SystemFacts:
         """Return all of them, as of now."""
         ...
@@ -72,19 +77,25 @@ class LiveSystem:
         self._busy: float | None = None
         self._busy_at_ns = time.perf_counter_ns()
 
+    @property
+    def os(self) -> str:
+        """Return ``SystemFacts.os`` without reading anything."""
+        return {"win32": "windows"}.get(sys.platform, sys.platform)
+
     def facts(self) -> SystemFacts:
         """Return all numbers, as of now."""
         load = self.load()
         plugged, battery_pct = _battery()
+        swap_bytes, _ = _swap()
         return SystemFacts(
-            os={"win32": "windows"}.get(sys.platform, sys.platform),
+            os=self.os,
             os_version=(platform.version() if sys.platform == "win32" else platform.release()),
             cpu_name=_cpu_name() or None,
             allowed_cpus=_allowed_cpus(),
             cores_physical=psutil.cpu_count(logical=False),
             ram_bytes=psutil.virtual_memory().total,
             ram_available_bytes=load.ram_available_bytes,
-            swap_bytes=psutil.swap_memory().total,
+            swap_bytes=swap_bytes,
             swap_used_bytes=load.swap_used_bytes,
             cpu_busy_pct=load.cpu_busy_pct,
             battery_pct=battery_pct,
@@ -99,7 +110,7 @@ class LiveSystem:
         return SystemFacts(
             os=sys.platform,
             ram_available_bytes=psutil.virtual_memory().available,
-            swap_used_bytes=psutil.swap_memory().used,
+            swap_used_bytes=_swap()[1],
             cpu_busy_pct=self._busy,
         )
 
@@ -129,6 +140,15 @@ def _cpu_name() -> str:
         ):
             name = str(winreg.QueryValueEx(key, "ProcessorNameString")[0]).strip()
     return name or platform.processor()
+
+
+def _swap() -> tuple[int | None, int | None]:
+    """Return size and use of swap; Windows keeps the use in performance counters, often broken."""
+    try:
+        swap = psutil.swap_memory()
+    except (OSError, RuntimeError):
+        return None, None
+    return swap.total, swap.used
 
 
 def _battery() -> tuple[bool | None, float | None]:

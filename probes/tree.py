@@ -1,5 +1,6 @@
 """Reads the kernel's small text files below a root, so that a recording can stand in for them."""
 
+import os
 import time
 from pathlib import Path
 from typing import Protocol
@@ -26,6 +27,10 @@ class Tree(Protocol):
 
     def target(self, path: str) -> str:
         """Return ``path`` with its links followed, absolute within the tree."""
+        ...
+
+    def drm_clients(self) -> tuple[tuple[int, str], ...]:
+        """Return the programs that hold a GPU open: process and the kernel's text about it."""
         ...
 
     def time_ns(self) -> int:
@@ -76,6 +81,35 @@ class FileTree:
         except (OSError, ValueError):
             return path
 
+    def drm_clients(self) -> tuple[tuple[int, str], ...]:
+        """Return this user's programs that hold a GPU open (others' are not readable)."""
+        return tuple(
+            (int(entry.name), text)
+            for entry in _entries(str(self._root / "proc"))
+            if entry.name.isdigit()
+            for text in self._clients_of(entry.path)
+        )
+
+    def _clients_of(self, process: str) -> list[str]:
+        texts = []
+        for link in _entries(f"{process}/fd"):
+            try:
+                # Called for every open file of the user: a Path object each would cost most of it.
+                if os.readlink(link.path).startswith("/dev/dri/"):  # noqa: PTH115
+                    texts.append(Path(process, "fdinfo", link.name).read_text(encoding="ascii"))
+            except (OSError, ValueError):
+                # Closed meanwhile, or the program ended.
+                continue
+        return texts
+
     def time_ns(self) -> int:
         """Return the time of now."""
         return time.perf_counter_ns()
+
+
+def _entries(folder: str) -> list["os.DirEntry[str]"]:
+    try:
+        with os.scandir(folder) as found:
+            return list(found)
+    except OSError:
+        return []

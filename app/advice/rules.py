@@ -11,8 +11,9 @@ from app.advice.windows_rules import WINDOWS_RULES
 from app.domain.finding import Finding, Severity
 from app.domain.machine import GpuSample, Machine
 
-__all__ = ["RULES", "Situation", "findings", "machine_findings", "name_of"]
+__all__ = ["RULES", "Situation", "blocker", "findings", "machine_findings", "name_of"]
 
+BLOCKERS = ("driver_mismatch",)
 RULES: tuple[Rule, ...] = (
     *DEVICE_RULES,
     *STATE_RULES,
@@ -37,6 +38,15 @@ def findings(situation: Situation) -> tuple[Finding, ...]:
         for evidence in rule.when(situation)
     ]
     return tuple(sorted(found, key=lambda f: order.index(f.severity)))
+
+
+def blocker(machine: Machine) -> Finding | None:
+    """Return what must be mended before measuring makes sense, if anything.
+
+    With mismatched driver parts the engine would silently measure the processor.
+    """
+    found = machine_findings(machine)
+    return next((f for f in found if f.id in BLOCKERS), None)
 
 
 def machine_findings(

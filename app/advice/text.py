@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from functools import cache
 
 from app.domain.errors import Bug
+from app.domain.finding import Finding
 from app.domain.sweep import Reason
 from app.domain.units import significant
 from app.runtime import asset
 
-LANGUAGES = ("en",)
+LANGUAGES = ("en", "zh")
+FALLBACK = "en"
 
 Value = str | int | float | None
 
@@ -39,6 +41,9 @@ def render(section: str, code: str, data: Mapping[str, Value], language: str = "
         Bug: No such code, or a placeholder without data.
     """
     template = catalogue(language).get(section, {}).get(code)
+    if template is None and language != FALLBACK:
+        # A sentence in the other language is better than none.
+        template = catalogue(FALLBACK).get(section, {}).get(code)
     if template is None:
         msg = f"no text for {section}.{code}"
         raise Bug(msg)
@@ -47,6 +52,12 @@ def render(section: str, code: str, data: Mapping[str, Value], language: str = "
     except KeyError as error:
         msg = f"the text of {section}.{code} needs {error}"
         raise Bug(msg) from error
+
+
+def verification(finding: Finding, language: str = FALLBACK) -> str:
+    """Return how to see that a finding's remedy worked; empty where nothing can be seen."""
+    known = catalogue(FALLBACK).get("verify", {})
+    return render("verify", finding.id, finding.evidence, language) if finding.id in known else ""
 
 
 def render_reason(reason: Reason, language: str = "en") -> str:

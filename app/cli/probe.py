@@ -6,13 +6,16 @@ from pathlib import Path
 
 from rich.console import Console
 
-from app.advice.rules import machine_findings
-from app.advice.text import render
+from app.advice import rule
+from app.advice.rules import Situation, findings
+from app.advice.text import render, verification
 from app.cli.output import EXIT_DONE, escape, human, print_json, table
-from app.domain.finding import Finding, Severity
-from app.domain.machine import EngineInfo, Gpu, HostInfo, Machine
+from app.cli.probe_text import gpu_details, host_rows, timeout_rows
+from app.domain.finding import Actor, Finding, Severity
+from app.domain.machine import EngineDevice, EngineInfo, Gpu, GpuInfo, GpuSample, HostInfo
 from app.domain.record import Record
 from app.domain.units import MISSING, format_bytes
+from app.machine import merge_samples
 from app.session import Session
 
 NAME = "probe"
@@ -23,16 +26,31 @@ ICONS = {
     Severity.WARNING: "!",
     Severity.PROBLEM: "✗",
 }
+READ_S = 3.0
+"""Longest wait for a reading of every probe."""
+
+
+class GpuView(Record, frozen=True, kw_only=True):
+    """A GPU with its reading of now."""
+
+    key: str
+    info: GpuInfo | None
+    engine: tuple[EngineDevice, ...]
+    unmatched: str | None
+    reading: GpuSample | None
 
 
 class FindingView(Record, frozen=True, kw_only=True):
-    """A finding with its text."""
+    """A finding with its texts."""
 
     id: str
     severity: Severity
     evidence: dict[str, str | int | float | None]
     text: str
     remedy: str
+    verify: str
+    actor: Actor
+    source: str
 
 
 class ProbeDocument(Record, frozen=True, kw_only=True):
@@ -40,8 +58,9 @@ class ProbeDocument(Record, frozen=True, kw_only=True):
 
     schema: str = "rigtune.probe/1"
     host: HostInfo
-    gpus: tuple[Gpu, ...]
+    gpus: tuple[GpuView, ...]
     engine: EngineInfo | None
+    unavailable: dict[str, str]
     findings: tuple[FindingView, ...]
 
 
@@ -57,20 +76,39 @@ def run(args: argparse.Namespace, session: Session) -> int:
     """Print the machine."""
     if args.record:
         session.record_machine(Path(args.record))
-    machine = session.machine()
-    findings = tuple(view_of(f) for f in machine_findings(machine))
+    document = document_of(session)
     if args.json:
-        print_json(
-            ProbeDocument(
-                host=machine.host, gpus=machine.gpus, engine=machine.engine, findings=findings
-            )
-        )
+        print_json(document)
         return EXIT_DONE
-    console = human()
-    show_host(console, machine.host)
-    show_gpus(console, machine)
-    show_findings(console, findings)
+    show(human(), document)
     return EXIT_DONE
+
+
+def document_of(session: Session) -> ProbeDocument:
+    """Return the machine with one reading of it and what follows from both."""
+    machine = session.machine()
+    telemetry = session.telemetry()
+    telemetry.sample_now(READ_S)
+    samples = {gpu.key: telemetry.latest(gpu.key) for gpu in machine.gpus}
+    situation = Situation(machine=machine, samples=samples, host_sample=telemetry.latest_host())
+    return ProbeDocument(
+        host=machine.host,
+        gpus=tuple(gpu_view(gpu, samples[gpu.key]) for gpu in machine.gpus),
+        engine=machine.engine,
+        unavailable=machine.unavailable,
+        findings=tuple(view_of(f) for f in findings(situation)),
+    )
+
+
+def gpu_view(gpu: Gpu, samples: Sequence[GpuSample]) -> GpuView:
+    """Return a GPU with what its probes read."""
+    return GpuView(
+        key=gpu.key,
+        info=gpu.info,
+        engine=gpu.engine,
+        unmatched=gpu.unmatched,
+        reading=merge_samples(samples),
+    )
 
 
 def view_of(finding: Finding) -> FindingView:
@@ -81,34 +119,46 @@ def view_of(finding: Finding) -> FindingView:
         evidence=finding.evidence,
         text=render("finding", finding.id, finding.evidence),
         remedy=render("remedy", finding.id, finding.evidence),
+        verify=verification(finding),
+        actor=finding.actor,
+        source=finding.source,
     )
 
 
-def show_host(console: Console, host: HostInfo) -> None:
-    """Print CPU, RAM and power."""
-    cores = f"{host.cores_physical or MISSING} cores, {host.cores_logical or MISSING} threads"
-    ram = f"{format_bytes(host.ram_bytes)}, {format_bytes(host.ram_available_bytes)} available"
-    rows = [
-        ["System", " ".join(x for x in (host.os, host.os_version, host.virtualization) if x)],
-        ["CPU", f"{host.cpu_name or MISSING} ({cores})"],
-        ["RAM", ram],
-        ["Power", host.power_source.value],
-    ]
+def show(console: Console, document: ProbeDocument) -> None:
+    """Print the document for people."""
+    show_rows(console, host_rows(document.host))
+    if document.host.windows is not None:
+        console.print("Windows driver timeouts (only read, never changed)")
+        show_rows(console, timeout_rows(document.host.windows))
+    if not document.gpus:
+        console.print("No GPU found: neither a driver nor the engine reports one.")
+    else:
+        rows = [gpu_row(gpu) for gpu in document.gpus]
+        console.print(table(["GPU", "kind", "memory", "free", "driver", "engine names"], rows))
+        for gpu in document.gpus:
+            show_details(console, gpu)
+    show_engine(console, document.engine)
+    show_findings(console, document.findings)
+
+
+def show_rows(console: Console, rows: list[list[str]]) -> None:
+    """Print names and values in two columns."""
     grid = table(["", ""], rows)
     grid.show_header = False
     grid.columns[1].justify = "left"
     console.print(grid)
 
 
-def show_gpus(console: Console, machine: Machine) -> None:
-    """Print one line per GPU, then the engine."""
-    if not machine.gpus:
-        console.print("No GPU found: neither a driver nor the engine reports one.")
-    rows = [gpu_row(gpu) for gpu in machine.gpus]
-    if rows:
-        grid = table(["GPU", "kind", "memory", "free", "driver", "engine names"], rows)
-        console.print(grid)
-    engine = machine.engine
+def show_details(console: Console, gpu: GpuView) -> None:
+    """Print what is known of one GPU beyond its row."""
+    details = gpu_details(gpu.info, gpu.reading)
+    if details:
+        console.print(f"{name_of(gpu)}: {'; '.join(details)}", markup=False)
+
+
+def show_engine(console: Console, engine: EngineInfo | None) -> None:
+    """Print the engine build."""
     if engine is not None:
         backends = ", ".join(engine.backends)
         console.print(
@@ -117,25 +167,31 @@ def show_gpus(console: Console, machine: Machine) -> None:
         )
 
 
-def gpu_row(gpu: Gpu) -> list[str]:
+def gpu_row(gpu: GpuView) -> list[str]:
     """Return the table row of a GPU."""
     info, device = gpu.info, (gpu.engine[0] if gpu.engine else None)
-    name = (info.name if info else None) or (device.description if device else gpu.key)
     kind = info.kind if info else (device.kind if device else None)
     total = (info.vram_total_bytes if info else None) or (device.total_bytes if device else None)
+    free = gpu.reading.vram_free_bytes if gpu.reading is not None else None
     return [
-        name,
+        name_of(gpu),
         kind.value if kind else MISSING,
         format_bytes(total),
-        format_bytes(device.free_bytes if device else None),
+        format_bytes(free if free is not None else (device.free_bytes if device else None)),
         (info.driver if info else None) or MISSING,
         ", ".join(d.name for d in gpu.engine) or MISSING,
     ]
 
 
-def show_findings(console: Console, findings: Sequence[FindingView]) -> None:
+def name_of(gpu: GpuView) -> str:
+    """Return the best name a GPU has."""
+    return rule.name_of(Gpu(key=gpu.key, info=gpu.info, engine=gpu.engine))
+
+
+def show_findings(console: Console, found: Sequence[FindingView]) -> None:
     """Print what is worth knowing, with what to do about it."""
-    for finding in findings:
+    for finding in found:
         console.print(f"{ICONS[finding.severity]} {escape(finding.text)}")
-        if finding.remedy:
-            console.print(f"  {escape(finding.remedy)}")
+        for line in (finding.remedy, finding.verify):
+            if line:
+                console.print(f"  {escape(line)}")

@@ -1,25 +1,39 @@
-"""The self-test: does everything RigTune needs work here, and what would mend it."""
+"""The self-test: does everything RigTune needs work here, and what would mend it.
+
+On a machine with several GPUs it also says which card each backend would take, who draws the
+desktop, and shows with a short trial on each device what the choice is worth.
+"""
 
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+from app.advice.rules import machine_findings
 from app.advice.text import render
 from app.domain.errors import EnvironmentProblem
 from app.domain.events import TrialFinished
-from app.domain.finding import Check, CheckStatus
+from app.domain.finding import Check, CheckStatus, Severity
 from app.domain.machine import EngineInfo, Machine
 from app.domain.model import ModelSpec
 from app.domain.outcome import OUTCOMES
 from app.domain.settings import Settings
 from app.domain.trial import Trial, TrialRequest, Workload
 from app.domain.units import format_tok_s
+from app.machine import placement
 from app.rig.interface import Rig
 from app.runtime import data_dir
+from app.session.doctor_devices import device_checks
 from app.sweep.stats import rate
 
 T = TypeVar("T")
 
-SMALL_WORKLOAD = Workload(n_prompt=32, n_gen=8)
+SMALL_WORKLOAD = Workload(n_prompt=64, n_gen=16)
+TRIAL_S = 5.0
+"""Soft bound of the timed part of one trial."""
+STATUS = {
+    Severity.WARNING: CheckStatus.WARNING,
+    Severity.PROBLEM: CheckStatus.PROBLEM,
+}
+"""Findings that the self-test repeats; hints and good-to-knows are `rigtune probe`'s."""
 
 OpenRig = Callable[[ModelSpec, tuple[str, ...]], Rig]
 
@@ -43,10 +57,15 @@ def examine(
     yield found or _ok("demo_model", f"The demo model is there: {spec.path if spec else None}")
     if seen is not None:
         yield from _drivers(seen)
+        yield from device_checks(seen)
+        yield from _findings(seen)
     if seen is None or seen.engine is None or spec is None:
         return
+    speeds: dict[str, float] = {}
     for devices in ((), *((device.name,) for device in seen.engine.devices)):
-        yield _trial(spec, devices, open_rig)
+        trial, failed = _trial(spec, devices, open_rig)
+        yield failed or _said(trial, devices, seen, speeds)
+    yield from _comparison(seen, speeds)
 
 
 def _folder() -> Check:
@@ -86,31 +105,86 @@ def _drivers(machine: Machine) -> Iterator[Check]:
         yield Check(id=f"driver_{name}", status=CheckStatus.SKIPPED, text=f"{name}: {why}")
 
 
-def _trial(spec: ModelSpec, devices: tuple[str, ...], open_rig: OpenRig) -> Check:
-    where = devices[0] if devices else "the CPU"
+def _findings(machine: Machine) -> Iterator[Check]:
+    for finding in machine_findings(machine):
+        status = STATUS.get(finding.severity)
+        if status is not None:
+            yield Check(
+                id=finding.id,
+                status=status,
+                text=render("finding", finding.id, finding.evidence),
+                hint=render("remedy", finding.id, finding.evidence),
+            )
+
+
+def _trial(
+    spec: ModelSpec, devices: tuple[str, ...], open_rig: OpenRig
+) -> tuple[Trial | None, Check | None]:
+    """Return a short trial on ``devices``, or the check that says why there is none."""
     layers = spec.max_gpu_layers if devices else 0
     settings = Settings(n_gpu_layers=layers, n_ctx=512, n_batch=128, n_ubatch=128, devices=devices)
     request = TrialRequest(
-        stage="doctor", settings=settings, workload=SMALL_WORKLOAD, min_reps=1, max_reps=1
+        stage="doctor",
+        settings=settings,
+        workload=SMALL_WORKLOAD,
+        min_reps=1,
+        max_reps=3,
+        max_s=TRIAL_S,
     )
-    check_id = f"trial_{devices[0] if devices else 'cpu'}"
     try:
         rig = open_rig(spec, devices)
         try:
-            trial = _last(rig, request)
+            return _last(rig, request), None
         finally:
             rig.close()
     except EnvironmentProblem as problem:
-        return _problem(check_id, problem)
-    if not OUTCOMES[trial.outcome].has_speed:
-        message = trial.error.message if trial.error else OUTCOMES[trial.outcome].label
-        hint = trial.error.hint if trial.error else ""
+        return None, _problem(_trial_id(devices), problem)
+
+
+def _said(
+    trial: Trial | None, devices: tuple[str, ...], machine: Machine, speeds: dict[str, float]
+) -> Check:
+    """Return the check of a finished trial, and note its speed."""
+    where, check_id = devices[0] if devices else "the CPU", _trial_id(devices)
+    decode = rate(trial.decode) if trial is not None else None
+    if trial is None or not OUTCOMES[trial.outcome].has_speed or decode is None:
+        label = OUTCOMES[trial.outcome].label if trial is not None else "no result"
+        message = trial.error.message if trial is not None and trial.error else label
+        hint = trial.error.hint if trial is not None and trial.error else ""
         text = f"A trial on {where} failed: {message}"
         return Check(id=check_id, status=CheckStatus.PROBLEM, text=text, hint=hint)
-    decode = rate(trial.decode)
-    speed = format_tok_s(decode.median if decode else None)
-    text = f"A trial on {where} runs: decode {speed} on the demo model"
+    speeds[where] = decode.median
+    text = f"A trial on {where} runs: decode {format_tok_s(decode.median)} on the demo model"
+    growth = trial.telemetry.vram_growth_bytes if trial.telemetry is not None else {}
+    other, rise = placement(machine, devices, growth) if devices else (None, 0)
+    if other is not None:
+        return Check(
+            id=check_id,
+            status=CheckStatus.WARNING,
+            text=f"{text}, but memory rose on {other.key} by {rise >> 20} MiB",
+            hint="The engine put the model on another card than asked; report the engine build.",
+        )
     return _ok(check_id, text)
+
+
+def _comparison(machine: Machine, speeds: dict[str, float]) -> Iterator[Check]:
+    """Say what the choice of device is worth, where there was one."""
+    if len(speeds) < 2:
+        return
+    best = max(speeds, key=lambda name: speeds[name])
+    worst = min(speeds, key=lambda name: speeds[name])
+    factor = speeds[best] / speeds[worst]
+    first = next((g.engine[0].name for g in machine.gpus if g.engine), "the CPU")
+    text = f"Fastest on the demo model: {best}, {factor:.1f} times as fast as {worst}"
+    if best == first or first not in speeds:
+        yield _ok("best_device", text)
+    else:
+        hint = f"RigTune would start with {first}; a search measures both with your model."
+        yield Check(id="best_device", status=CheckStatus.OK, text=text, hint=hint)
+
+
+def _trial_id(devices: tuple[str, ...]) -> str:
+    return f"trial_{devices[0] if devices else 'cpu'}"
 
 
 def _last(rig: Rig, request: TrialRequest) -> Trial:

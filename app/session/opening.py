@@ -4,7 +4,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from app.domain.errors import UsageProblem
+from app.advice.rules import blocker
+from app.advice.text import render
+from app.domain.errors import EnvironmentProblem, UsageProblem
 from app.domain.machine import GpuKind, Machine
 from app.domain.memory import MemoryEstimate
 from app.domain.model import ModelSpec
@@ -18,6 +20,20 @@ from app.telemetry import Telemetry
 
 # what a machine is taken for where the host does not say: never 0 cores or no RAM at all
 _UNKNOWN_RAM = 8 << 30
+
+
+def measurable(machine: Machine) -> Machine:
+    """Return ``machine`` if measuring on it makes sense.
+
+    Raises:
+        EnvironmentProblem: Something must be mended first: the engine would silently measure
+            the processor instead of the GPU.
+    """
+    finding = blocker(machine)
+    if finding is not None:
+        text = render("finding", finding.id, finding.evidence)
+        raise EnvironmentProblem(finding.id, text, render("remedy", finding.id, finding.evidence))
+    return machine
 
 
 def search_host(machine: Machine) -> SearchHost:

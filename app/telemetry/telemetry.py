@@ -33,6 +33,7 @@ GPU_COLUMNS = (
     "shared_used_bytes",
     "temp_c",
     "temp_memory_c",
+    "temp_margin_c",
     "power_w",
     "power_limit_w",
     "clock_mhz",
@@ -208,7 +209,7 @@ class Telemetry:
                 self._windows.remove(window)
             for pid in own_processes():
                 window.own(pid)
-            window.close()
+            window.close(tuple(self._samplers))
             if last:
                 self._pace(self._interval_s, self._interval_s)
 
@@ -243,7 +244,7 @@ class Telemetry:
                 self._keep((probe.name, sample.key), GPU_COLUMNS, sample)
                 windows = tuple(self._windows)
             for window in windows:
-                window.add(key, sample)
+                window.add(key, sample, probe.name)
             self._publish(key, sample)
 
     def _read_host(self, probe: HostProbe) -> None:

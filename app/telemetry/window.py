@@ -1,7 +1,7 @@
 """What the probes saw while one trial ran, and whether the trial was left in peace."""
 
 import threading
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from statistics import median
 
 from app.domain.machine import GpuSample, HostSample, PowerSource, PowerState
@@ -10,6 +10,10 @@ from app.domain.trial import TelemetryWindow
 MIN_SAMPLES = 3
 DISTURBING_BYTES = 64 << 20
 """Growth of another program on the GPU that makes a trial not count."""
+
+
+Sources = dict[str, list[GpuSample]]
+"""Probe → its samples of one GPU. Two probes are never mixed in one figure."""
 
 
 class Window:
@@ -24,7 +28,7 @@ class Window:
         self.result: TelemetryWindow | None = None
         self.reason: str | None = None
         self._own_pids = set(own_pids)
-        self._gpus: dict[str, list[GpuSample]] = {}
+        self._gpus: dict[str, Sources] = {}
         self._host: list[HostSample] = []
         self._lock = threading.Lock()
         self._closed = False
@@ -34,11 +38,11 @@ class Window:
         with self._lock:
             self._own_pids.add(pid)
 
-    def add(self, key: str, sample: GpuSample) -> None:
-        """Take a GPU's sample, under the GPU's joined key."""
+    def add(self, key: str, sample: GpuSample, source: str = "") -> None:
+        """Take a GPU's sample, under the GPU's joined key, from the probe ``source``."""
         with self._lock:
             if not self._closed:
-                self._gpus.setdefault(key, []).append(sample)
+                self._gpus.setdefault(key, {}).setdefault(source, []).append(sample)
 
     def add_host(self, sample: HostSample) -> None:
         """Take a sample of the host."""
@@ -46,47 +50,57 @@ class Window:
             if not self._closed:
                 self._host.append(sample)
 
-    def close(self) -> None:
-        """Set ``result``, or ``reason`` where there is none."""
+    def close(self, order: Sequence[str] = ()) -> None:
+        """Set ``result``, or ``reason`` where there is none; probes named first win."""
         with self._lock:
             self._closed = True
-            self.result, self.reason = summarise(self._gpus, self._host, self._own_pids)
+            gpus = {key: _ordered(sources, order) for key, sources in self._gpus.items()}
+            self.result, self.reason = summarise(gpus, self._host, self._own_pids)
 
 
 def summarise(
-    gpus: dict[str, list[GpuSample]], host: Sequence[HostSample], own_pids: Collection[int]
+    gpus: dict[str, Sources], host: Sequence[HostSample], own_pids: Collection[int]
 ) -> tuple[TelemetryWindow | None, str | None]:
     """Return what was seen, or why nothing can be said (``no_probe``, ``too_few_samples``).
 
-    A GPU with fewer than three readings is left out: a median of two says nothing.
+    Each figure of a GPU comes from the first of its probes that has three readings of it: a
+    median of two says nothing.
     """
     if not gpus:
         return None, "no_probe"
-    read = {key: [s for s in samples if _is_reading(s)] for key, samples in gpus.items()}
-    enough = {key: samples for key, samples in read.items() if len(samples) >= MIN_SAMPLES}
+    enough = {key: kept for key, sources in gpus.items() if (kept := _enough(sources))}
     if not enough:
         return None, "too_few_samples"
     return (
         TelemetryWindow(
-            n_samples=max(map(len, enough.values())),
-            vram_peak_bytes=_ints(enough, "vram_used_bytes"),
-            shared_growth_bytes=_growths(enough),
-            busy_pct=_floats(enough, "busy_pct"),
-            power_w=_floats(enough, "power_w"),
-            temp_max_c={
-                key: max(values)
-                for key, samples in enough.items()
-                if (values := _values(samples, "temp_c"))
-            },
+            n_samples=max(len(s) for sources in enough.values() for s in sources.values()),
+            vram_peak_bytes=_ints(enough, "vram_used_bytes", max),
+            vram_growth_bytes=_ints(enough, "vram_used_bytes", _growth),
+            shared_growth_bytes=_ints(enough, "shared_used_bytes", _growth),
+            busy_pct=_floats(enough, "busy_pct", median),
+            mem_busy_pct=_floats(enough, "mem_busy_pct", median),
+            pcie_rx_bytes_s=_floats(enough, "pcie_rx_bytes_s", median),
+            power_w=_floats(enough, "power_w", median),
+            temp_max_c=_floats(enough, "temp_c", max),
             throttle={
-                key: tuple(sorted({reason for s in samples for reason in s.throttle or ()}))
-                for key, samples in enough.items()
-                if any(s.throttle is not None for s in samples)
+                key: tuple(sorted({reason for s in known for reason in s.throttle or ()}))
+                for key, sources in enough.items()
+                if (known := [s for s in _all(sources) if s.throttle is not None])
             },
             disturbed=_disturbed(enough, host, own_pids),
         ),
         None,
     )
+
+
+def _ordered(sources: Sources, order: Sequence[str]) -> Sources:
+    names = sorted(sources, key=lambda n: order.index(n) if n in order else len(order))
+    return {name: sources[name] for name in names}
+
+
+def _enough(sources: Sources) -> Sources:
+    read = {name: [s for s in samples if _is_reading(s)] for name, samples in sources.items()}
+    return {name: samples for name, samples in read.items() if len(samples) >= MIN_SAMPLES}
 
 
 def _is_reading(sample: GpuSample) -> bool:
@@ -95,39 +109,54 @@ def _is_reading(sample: GpuSample) -> bool:
     return awake and any(value is not None for value in known)
 
 
-def _values(samples: Sequence[GpuSample], field: str) -> list[float]:
-    values = (getattr(sample, field) for sample in samples)
-    return [value for value in values if value is not None]
+def _all(sources: Sources) -> list[GpuSample]:
+    return [sample for samples in sources.values() for sample in samples]
 
 
-def _floats(gpus: dict[str, list[GpuSample]], field: str) -> dict[str, float]:
-    found = {key: _values(samples, field) for key, samples in gpus.items()}
-    return {key: median(v) for key, v in found.items() if len(v) >= MIN_SAMPLES}
+def _values(sources: Sources, field: str) -> list[float]:
+    """Return the readings of the best probe that has enough of them."""
+    for samples in sources.values():
+        values = [value for s in samples if (value := getattr(s, field)) is not None]
+        if len(values) >= MIN_SAMPLES:
+            return values
+    return []
 
 
-def _ints(gpus: dict[str, list[GpuSample]], field: str) -> dict[str, int]:
-    found = {key: _values(samples, field) for key, samples in gpus.items()}
-    return {key: int(max(v)) for key, v in found.items() if v}
+def _floats(
+    gpus: dict[str, Sources], field: str, figure: Callable[[list[float]], float]
+) -> dict[str, float]:
+    found = {key: _values(sources, field) for key, sources in gpus.items()}
+    return {key: figure(values) for key, values in found.items() if values}
 
 
-def _growths(gpus: dict[str, list[GpuSample]]) -> dict[str, int]:
-    found = {key: _values(samples, "shared_used_bytes") for key, samples in gpus.items()}
-    return {key: int(max(v) - v[0]) for key, v in found.items() if len(v) >= MIN_SAMPLES}
+def _ints(
+    gpus: dict[str, Sources], field: str, figure: Callable[[list[float]], float]
+) -> dict[str, int]:
+    return {key: int(value) for key, value in _floats(gpus, field, figure).items()}
+
+
+def _growth(values: list[float]) -> float:
+    return max(values) - values[0]
 
 
 def _disturbed(
-    gpus: dict[str, list[GpuSample]], host: Sequence[HostSample], own_pids: Collection[int]
+    gpus: dict[str, Sources], host: Sequence[HostSample], own_pids: Collection[int]
 ) -> str | None:
-    sources = {s.power_source for s in host if s.power_source is not PowerSource.UNKNOWN}
-    if len(sources) > 1:
+    powers = {s.power_source for s in host if s.power_source is not PowerSource.UNKNOWN}
+    if len(powers) > 1:
         return "power_source_changed"
-    if any(_others_grew(samples, own_pids) for samples in gpus.values()):
-        return "other_process"
-    return None
+    every = [samples for sources in gpus.values() for samples in sources.values()]
+    return "other_process" if any(_others_grew(samples, own_pids) for samples in every) else None
 
 
 def _others_grew(samples: Sequence[GpuSample], own_pids: Collection[int]) -> bool:
-    lists = [s.processes for s in samples if s.processes is not None]
+    # A list without a single size (Windows' NVML) cannot show growth.
+    lists = [
+        s.processes
+        for s in samples
+        if s.processes is not None
+        and (not s.processes or any(p.vram_bytes is not None for p in s.processes))
+    ]
     if len(lists) < 2:
         return False
     before = {p.pid: p.vram_bytes or 0 for p in lists[0]}

@@ -10,8 +10,10 @@ from app.domain.machine import (
     Gpu,
     GpuInfo,
     GpuKind,
+    GpuSample,
     HostInfo,
     Machine,
+    PowerState,
 )
 from app.machine import (
     aliases,
@@ -21,6 +23,8 @@ from app.machine import (
     judged_memory,
     kind_of,
     merge_infos,
+    merge_samples,
+    placement,
     search_devices,
 )
 
@@ -119,7 +123,10 @@ def test_similar_names_are_different_cards() -> None:
     machine = joined(
         [nvidia(1, "NVIDIA GeForce RTX 3090")], device("CUDA0", description="RTX 3090 Ti")
     )
-    assert [gpu.unmatched for gpu in machine.gpus] == [None, "no_probe_sees_it"]
+    assert {gpu.key: gpu.unmatched for gpu in machine.gpus} == {
+        "GPU-1": None,
+        "CUDA:RTX 3090 Ti": "no_probe_sees_it",
+    }
 
 
 def test_ambiguous_names_are_not_guessed() -> None:
@@ -276,3 +283,107 @@ def test_machine_before_the_engine_was_asked() -> None:
     assert names(machine) == {"GPU-1": []}
     assert machine.engine is None
     assert search_devices(machine) == ()
+
+
+def test_larger_card_comes_first() -> None:
+    """Among cards of one kind the one with more memory leads, whatever the bus order."""
+    infos = [nvidia(1, "GTX 1660", "0000:01:00.0"), nvidia(2, "RTX 3090", "0000:02:00.0")]
+    machine = joined(
+        infos,
+        device("CUDA0", description="GTX 1660", total=6 * GIB, pci="0000:01:00.0"),
+        device("CUDA1", description="RTX 3090", total=24 * GIB, pci="0000:02:00.0"),
+    )
+    assert [d.id for d in search_devices(machine)] == ["CUDA1", "CUDA0"]
+
+
+def split_card(*sizes: int) -> list[GpuInfo]:
+    parent = GpuInfo(
+        probe="nvml", uuid="GPU-1", pci_id="0000:41:00.0", name="A100", vendor="nvidia",
+        kind=GpuKind.DISCRETE, mig="parent", vram_total_bytes=80 * GIB,
+    )  # fmt: skip
+    parts = [
+        GpuInfo(
+            probe="nvml", uuid=f"MIG-{n}", pci_id="0000:41:00.0", name=f"A100 MIG {n}",
+            vendor="nvidia", kind=GpuKind.DISCRETE, mig="instance", vram_total_bytes=size,
+        )
+        for n, size in enumerate(sizes)
+    ]  # fmt: skip
+    return [parent, *parts]
+
+
+def test_engine_gets_a_part_of_a_split_card_never_the_whole() -> None:
+    """The device is the part of its size; the parent stays without, and so unused."""
+    infos = split_card(40 * GIB, 20 * GIB)
+    machine = joined(infos, device("CUDA0", "CUDA", "A100 MIG", total=20 * GIB, pci="41:00.0"))
+    assert names(machine) == {"GPU-1": [], "MIG-0": [], "MIG-1": ["CUDA0"]}
+    assert [d.total_bytes for d in search_devices(machine)] == [20 * GIB]
+
+
+def test_equal_parts_of_a_split_card_are_not_guessed() -> None:
+    """Which of two equal parts the engine got cannot be told: that is said."""
+    infos = split_card(20 * GIB, 20 * GIB)
+    machine = joined(infos, device("CUDA0", "CUDA", "A100 MIG", total=20 * GIB, pci="41:00.0"))
+    assert [gpu.unmatched for gpu in machine.gpus if gpu.engine] == ["ambiguous_instance"]
+
+
+def test_card_address_means_the_whole_card_of_its_parts() -> None:
+    """A reading under the card's address belongs to the parent, not to a part."""
+    named = aliases(joined(split_card(40 * GIB)))
+    assert named["0000:41:00.0"] == "GPU-1"
+    assert named["MIG-0"] == "MIG-0"
+
+
+def windows_info(name: str, luid: str, pci: str | None = None) -> GpuInfo:
+    return GpuInfo(
+        probe="windows", name=name, luid=luid, pci_id=pci, kind=GpuKind.DISCRETE, vendor="nvidia"
+    )
+
+
+def test_adapter_without_address_joins_its_only_namesake() -> None:
+    """Windows' adapter and NVML's card are one, and both keys lead to it."""
+    infos = [nvidia(1, pci="0000:01:00.0"), windows_info("NVIDIA GeForce RTX 4080", "0:1")]
+    machine = joined(infos, device("CUDA0", pci="0000:01:00.0"))
+    assert names(machine) == {"GPU-1": ["CUDA0"]}
+    assert aliases(machine)["luid:0:1"] == "GPU-1"
+
+
+def test_equal_adapters_without_addresses_are_not_guessed() -> None:
+    """Two cards of one model stay apart from two adapters of that name."""
+    infos = [
+        *(nvidia(n, pci=f"0000:0{n}:00.0") for n in (1, 2)),
+        *(windows_info("NVIDIA GeForce RTX 4080", f"0:{n}") for n in (1, 2)),
+    ]
+    assert len(merge_infos(infos)) == 4
+
+
+def test_memory_on_another_card_is_noticed() -> None:
+    """After a load the memory must have risen on the card that was asked."""
+    infos = [nvidia(1, "A", "0000:01:00.0"), nvidia(2, "B", "0000:02:00.0")]
+    machine = joined(
+        infos,
+        device("CUDA0", description="A", pci="0000:01:00.0"),
+        device("CUDA1", description="B", pci="0000:02:00.0"),
+    )
+    wrong, rise = placement(machine, ["CUDA0"], {"GPU-1": MIB, "GPU-2": 900 * MIB})
+    assert wrong is not None
+    assert (wrong.key, rise) == ("GPU-2", 900 * MIB)
+    assert placement(machine, ["CUDA0"], {"GPU-1": 900 * MIB, "GPU-2": MIB})[0] is None
+    assert placement(machine, ["CUDA0"], {})[0] is None
+    assert placement(machine, ["CUDA0"], {"GPU-2": 900 * MIB})[0] is None
+    both = {"GPU-1": 500 * MIB, "GPU-2": 500 * MIB}
+    assert placement(machine, ["CUDA0", "CUDA1"], both)[0] is None
+
+
+def test_readings_of_two_probes_become_one() -> None:
+    """The better probe wins; what it lacks comes from the other; sleep is believed."""
+    one = GpuSample(key="a", t_ns=1, busy_pct=5.0, missing={"shared_used_bytes": "not_supported"})
+    two = GpuSample(key="b", t_ns=2, busy_pct=9.0, shared_used_bytes=7)
+    merged = merge_samples([one, two])
+    assert merged is not None
+    assert (merged.key, merged.busy_pct, merged.shared_used_bytes) == ("a", 5.0, 7)
+    assert merged.missing == {}
+    asleep = GpuSample(key="b", t_ns=2, power_state=PowerState.ASLEEP)
+    together = merge_samples([one, asleep])
+    assert together is not None
+    assert together.power_state is PowerState.ASLEEP
+    assert merge_samples([]) is None

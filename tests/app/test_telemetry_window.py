@@ -1,12 +1,12 @@
 """What a window says, from lists of samples."""
 
-from app.domain.machine import GpuSample
-from app.telemetry.window import summarise
+from app.domain.machine import GpuProcess, GpuSample
+from app.telemetry.window import Sources, Window, summarise
 from tests.fakes.probe import gpu_sample
 
 
-def seen(*samples: GpuSample) -> dict[str, list[GpuSample]]:
-    return {"GPU-1": list(samples)}
+def seen(*samples: GpuSample) -> dict[str, Sources]:
+    return {"GPU-1": {"nvml": list(samples)}}
 
 
 def test_fewer_than_three_readings_say_nothing() -> None:
@@ -50,6 +50,42 @@ def test_device_that_was_lost_leaves_the_others() -> None:
     """One lost GPU does not take the readings of another with it."""
     alive = [gpu_sample("A", busy_pct=1.0) for _ in range(3)]
     lost = [gpu_sample("B", missing={"busy_pct": "lost"}) for _ in range(3)]
-    result, _ = summarise({"A": alive, "B": lost}, [], ())
+    result, _ = summarise({"A": {"nvml": alive}, "B": {"nvml": lost}}, [], ())
     assert result is not None
     assert list(result.busy_pct) == ["A"]
+
+
+def test_two_probes_of_one_gpu_are_never_mixed() -> None:
+    """Each figure comes from the best probe that has it; another fills what it lacks."""
+    nvml = [gpu_sample(busy_pct=90.0, vram_used_bytes=b) for b in (100, 100, 100)]
+    windows = [
+        gpu_sample(busy_pct=10.0, vram_used_bytes=b, shared_used_bytes=s)
+        for b, s in ((900, 5), (900, 5), (999, 80))
+    ]
+    result, _ = summarise({"GPU-1": {"nvml": nvml, "windows": windows}}, [], ())
+    assert result is not None
+    assert result.busy_pct == {"GPU-1": 90.0}
+    assert result.vram_peak_bytes == {"GPU-1": 100}
+    assert result.vram_growth_bytes == {"GPU-1": 0}
+    assert result.shared_growth_bytes == {"GPU-1": 75}
+
+
+def test_process_lists_without_sizes_show_no_growth() -> None:
+    """Windows' NVML lists programs without sizes: a list with sizes later is no growth."""
+    blank = (GpuProcess(pid=5),)
+    full = (GpuProcess(pid=5, vram_bytes=4 << 30),)
+    samples = [gpu_sample(busy_pct=1.0, processes=p) for p in (blank, blank, full)]
+    result, _ = summarise(seen(*samples), [], (1,))
+    assert result is not None
+    assert result.disturbed is None
+
+
+def test_order_of_probes_decides_not_order_of_arrival() -> None:
+    """The window asks the more precise probe first, whoever answered first."""
+    window = Window()
+    for _ in range(3):
+        window.add("GPU-1", gpu_sample(busy_pct=10.0), "windows")
+        window.add("GPU-1", gpu_sample(busy_pct=90.0), "nvml")
+    window.close(("nvml", "windows"))
+    assert window.result is not None
+    assert window.result.busy_pct == {"GPU-1": 90.0}

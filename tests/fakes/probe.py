@@ -96,6 +96,7 @@ class FakeTree:
         self.binary = binary or {}
         self.read: list[str] = []
         self.now_ns = 0
+        self.clients: tuple[tuple[int, str], ...] = ()
 
     def text(self, path: str, limit: int = 0) -> str | Absence:
         self.read.append(path)
@@ -111,6 +112,9 @@ class FakeTree:
 
     def target(self, path: str) -> str:
         return self.links.get(path, path)
+
+    def drm_clients(self) -> tuple[tuple[int, str], ...]:
+        return self.clients
 
     def time_ns(self) -> int:
         return self.now_ns
@@ -144,6 +148,10 @@ class FakeSystem:
 
     def __init__(self, facts: SystemFacts | None = None) -> None:
         self.numbers = facts or SystemFacts(os="linux", allowed_cpus=(0, 1), cores_physical=2)
+
+    @property
+    def os(self) -> str:
+        return self.numbers.os
 
     def facts(self) -> SystemFacts:
         return self.numbers

@@ -7,32 +7,19 @@ A machine is a folder with ``machine.json`` (what probes read there), optionally
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
 
-from app.domain.machine import EngineDevice, EngineInfo, GpuInfo, GpuSample
 from app.machine import join_machine, search_devices
 from probes import registry
+from tests.fakes.recorded import MACHINES, engine_of
 
-MACHINES = Path(__file__).parents[1] / "golden" / "machines"
+if TYPE_CHECKING:
+    from app.domain.machine import GpuInfo, GpuSample
+
 NAMES = sorted(folder.name for folder in MACHINES.iterdir())
-
-
-def engine_of(folder: Path) -> EngineInfo | None:
-    file = folder / "engine.json"
-    if not file.exists():
-        return None
-    devices = msgspec.json.decode(file.read_bytes(), type=tuple[EngineDevice, ...])
-    backends = tuple(dict.fromkeys(device.backend for device in devices))
-    return EngineInfo(
-        version="0.3",
-        llama_version="b1",
-        backends=("CPU", *backends),
-        devices=devices,
-        supports_offload=bool(devices),
-    )
 
 
 def document_of(folder: Path) -> dict[str, Any]:
@@ -97,4 +84,31 @@ def test_there_is_a_machine_of_every_kind() -> None:
         "driver-mismatch",
         "gpu-lost",
         "jetson",
+        "mig-server",
+        "egpu-laptop",
+        "two-nvidia",
+        "old-card",
+        "numa-server",
+        "dgpu-switched-off",
+        "wsl2",
+        "windows-desktop",
+        "windows-laptop",
+        "windows-tweaked",
+        "windows-arc",
+        "windows-apu",
+        "windows-tcc",
+        "windows-no-gpu",
     } <= set(NAMES)
+    assert len(NAMES) >= 20
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_engine_name_belongs_to_one_gpu(name: str) -> None:
+    """Each device of the engine is on exactly one GPU, and what is not joined says why."""
+    document = document_of(MACHINES / name)
+    engine = engine_of(MACHINES / name)
+    names = [device.name for device in engine.devices] if engine is not None else []
+    joined = [n for gpu in document["gpus"] for n in gpu["engine"]]
+    assert sorted(names) == sorted(joined)
+    keys = [gpu["key"] for gpu in document["gpus"]]
+    assert len(keys) == len(set(keys))

@@ -1,13 +1,19 @@
 """The host probe: what this process may use, where the power comes from, what it runs in."""
 
+from pathlib import Path
+
 import pytest
 
 from app.domain.machine import PowerSource
-from probes.host import HostProbe, cpu_list
+from probes.bandwidth import disk_read_mb_s, read_gb_s
+from probes.cpu import cpu_list
+from probes.host import HostProbe
 from probes.reading import Absence
 from probes.system import LiveSystem, SystemFacts
 from probes.tree import FileTree
+from probes.windows.facts import CoreFacts
 from tests.fakes.probe import FakeSystem, FakeTree
+from tests.fakes.windows import dword, windows
 
 GIB = 1 << 30
 CPU = "/sys/devices/system/cpu"
@@ -194,3 +200,116 @@ def test_this_machine_is_described() -> None:
     assert host.ram_bytes is not None
     assert host.ram_available_bytes is not None
     assert 0 < host.ram_available_bytes <= host.ram_bytes
+
+
+FLAGS = "processor\t: 0\nflags\t\t: fpu avx avx2 f16c avx512_vnni lm\nbugs\t\t: none\n"
+
+
+def test_instruction_sets_that_matter() -> None:
+    """Only those the engine has kernels for; no list is not an empty list."""
+    wanted = ("avx", "avx2", "f16c", "avx512_vnni")
+    assert probe_of({"/proc/cpuinfo": FLAGS}).identify().cpu_features == wanted
+    arm = "processor: 0\nFeatures\t: fp asimd asimddp i8mm sve\n"
+    assert set(probe_of({"/proc/cpuinfo": arm}).identify().cpu_features or ()) == {
+        *("neon", "dotprod", "i8mm", "sve"),
+    }
+    assert probe_of({}).identify().cpu_features is None
+
+
+def test_instruction_sets_of_a_cut_list_are_unknown() -> None:
+    """A list that was cut short must not claim that something is missing."""
+    cut = "flags\t\t: " + "x" * (16 * 1024)
+    assert probe_of({"/proc/cpuinfo": cut}).identify().cpu_features is None
+
+
+def test_fast_and_slow_cores_of_arm() -> None:
+    """On ARM the cores of the highest capacity are the fast ones."""
+    files = topology(8, 1)
+    for number in range(8):
+        files[f"{CPU}/cpu{number}/cpu_capacity"] = "1024" if number < 2 else "400"
+    host = probe_of(files).identify()
+    assert (host.cores_performance, host.cores_efficiency) == (2, 6)
+
+
+def test_caches_are_added_once_per_part() -> None:
+    """Processors that share a cache count it once."""
+    files = topology(8, 1)
+    for number in range(8):
+        folder = f"{CPU}/cpu{number}/cache/index3"
+        files[f"{folder}/size"] = "32768K"
+        files[f"{folder}/shared_cpu_list"] = "0-3" if number < 4 else "4-7"
+    assert probe_of(files).identify().l3_bytes == 64 << 20
+
+
+@pytest.mark.parametrize(
+    ("files", "mode"),
+    [
+        ({"/etc/prime-discrete": "on-demand"}, "hybrid"),
+        ({"/etc/prime-discrete": "intel"}, "integrated"),
+        ({"/etc/supergfxd.conf": '{"mode": "AsusMuxDgpu"}'}, "discrete"),
+        ({"/etc/supergfxd.conf": "{broken"}, None),
+        ({"/etc/supergfxd.conf": "[1]"}, None),
+        ({"/sys/devices/platform/asus-nb-wmi/gpu_mux_mode": "0"}, "discrete"),
+        ({"/sys/devices/platform/asus-nb-wmi/dgpu_disable": "1"}, "integrated"),
+        ({"/lib/udev/rules.d/50-remove-nvidia.rules": "x"}, "integrated"),
+        ({}, None),
+    ],
+)
+def test_switching_tools(files: dict[str, str | Absence], mode: str | None) -> None:
+    """What a switch or tool set, in one vocabulary; nothing without one."""
+    assert probe_of(files).identify().gpu_mode == mode
+
+
+@pytest.mark.parametrize(
+    ("profile", "mode"),
+    [("low-power", "saver"), ("quiet", "saver"), ("performance", "performance"), ("max", "max")],
+)
+def test_platform_profiles(profile: str, mode: str) -> None:
+    """Known names become ours, a maker's own word is kept."""
+    files: dict[str, str | Absence] = {"/sys/firmware/acpi/platform_profile": profile}
+    assert probe_of(files).identify().power_mode == mode
+
+
+def test_page_cache_and_nodes() -> None:
+    """Files in RAM, and the memory nodes of the machine."""
+    files: dict[str, str | Absence] = {
+        "/proc/meminfo": "MemTotal: 9 kB\nCached:          2048 kB\nSwapCached: 1 kB",
+        "/sys/devices/system/node/node0/x": "",
+        "/sys/devices/system/node/node1/x": "",
+        "/sys/devices/system/node/online": "0-1",
+    }
+    host = probe_of(files).identify()
+    assert (host.page_cache_bytes, host.numa_nodes) == (2 << 20, 2)
+
+
+def test_windows_hardware_comes_from_windows() -> None:
+    """Efficiency classes, features, power mode and settings are those of the door."""
+    cores = tuple(CoreFacts(efficiency=1, cpus=(2 * i, 2 * i + 1)) for i in range(2))
+    door = windows(
+        cores=(*cores, CoreFacts(efficiency=0, cpus=(4,))),
+        features=("avx", "avx2"),
+        graphics={"TdrDelay": dword(8)},
+    )
+    facts = SystemFacts(os="windows", allowed_cpus=tuple(range(5)), plugged=True)
+    host = HostProbe(FakeTree({}), FakeSystem(facts), door).identify()
+    assert (host.cores_performance, host.cores_efficiency, host.threads_per_core) == (2, 1, 2)
+    assert host.cpu_features == ("avx", "avx2")
+    assert host.windows is not None
+    assert host.windows.timeout("TdrDelay") == 8
+
+
+def test_windows_that_says_nothing_leaves_fields_absent() -> None:
+    """Every answer of the door may be missing."""
+    facts = SystemFacts(os="windows", allowed_cpus=(0,))
+    host = HostProbe(FakeTree({}), FakeSystem(facts)).identify()
+    assert host.cpu_features is None
+    assert host.windows is not None
+    assert host.windows.resets is None
+    assert host.windows.timeout("TdrLevel") == 3
+
+
+def test_memory_speed_is_measured_on_request() -> None:
+    """A plausible speed of this machine's RAM, and of a file's disk."""
+    assert 0.1 < (read_gb_s(1, 1 << 20, seconds=0.0) or 0.0) < 10_000
+    assert disk_read_mb_s(Path("/no/such/file")) is None
+    assert (disk_read_mb_s(Path(__file__)) or 0.0) > 0

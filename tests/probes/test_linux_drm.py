@@ -78,7 +78,11 @@ def test_sleeping_card_is_read_no_further() -> None:
     assert sample.power_state is PowerState.ASLEEP
     assert tree.read == [f"{AMD}/power/runtime_status"]
     probe.identify()
-    harmless = ("runtime_status", "boot_vga", "boot_display")
+    # All of these the kernel answers from memory.
+    harmless = (
+        *("runtime_status", "boot_vga", "boot_display", "/control", "d3cold_allowed"),
+        *("numa_node", "removable"),
+    )
     assert all(path.endswith(harmless) for path in tree.read)
 
 
@@ -150,3 +154,77 @@ def test_addresses_of_all_sources_are_alike() -> None:
     assert normal_pci_id("0000000F:01:00.0") == "000f:01:00.0"
     assert normal_pci_id("CUDA0") is None
     assert normal_pci_id(None) is None
+
+
+def test_removable_card_is_external() -> None:
+    """A card behind a port that can be unplugged is an eGPU; fixed ones and silence are not."""
+    tree = amd()
+    tree.links[AMD] = "/sys/devices/pci0000:00/0000:00:1d.0/0000:08:00.0"
+    info = DrmProbe(tree, sample_nvidia=True).identify()[0]
+    assert info.external is None
+    assert info.missing["external"] == "no_data"
+    tree.files[f"{AMD}/removable"] = "fixed"
+    assert DrmProbe(tree, sample_nvidia=True).identify()[0].external is False
+    tree.files[f"{BUS}/0000:00:1d.0/removable"] = "removable"
+    assert DrmProbe(tree, sample_nvidia=True).identify()[0].external is True
+
+
+def test_sleeping_card_still_tells_what_the_bus_knows() -> None:
+    """Whether it may sleep, lose power, be unplugged: read without waking it."""
+    tree = amd()
+    tree.files |= {
+        f"{AMD}/power/runtime_status": "suspended",
+        f"{AMD}/power/control": "auto",
+        f"{AMD}/d3cold_allowed": "1",
+        f"{AMD}/numa_node": "1",
+    }
+    info = DrmProbe(tree, sample_nvidia=True).identify()[0]
+    assert (info.may_sleep, info.d3cold_allowed, info.numa_node) == (True, True, 1)
+    assert info.missing["resizable_bar"] == "asleep"
+
+
+@pytest.mark.parametrize(
+    ("visible", "total", "on"), [("256", "4096", False), ("4096", "4096", True), ("", "9", None)]
+)
+def test_resizable_bar_of_amd(visible: str, total: str, on: bool | None) -> None:
+    """All memory visible to the processor means on."""
+    tree = amd()
+    tree.files |= {f"{AMD}/mem_info_vis_vram_total": visible, f"{AMD}/mem_info_vram_total": total}
+    assert DrmProbe(tree, sample_nvidia=True).identify()[0].resizable_bar is on
+
+
+@pytest.mark.parametrize(
+    ("parameter", "release", "limit_ms"),
+    [
+        ("10000,60000,10000,10000", "7.1.0", 60_000),
+        ("", "7.0.1", 2_000),
+        ("", "6.14.0", 60_000),
+        ("10000", "6.14.0", 60_000),
+        ("", "odd", None),
+    ],
+)
+def test_compute_timeout_of_amdgpu(parameter: str, release: str, limit_ms: int | None) -> None:
+    """What was set counts, else the default of the kernel's version."""
+    tree = amd()
+    tree.files |= {
+        "/sys/module/amdgpu/parameters/lockup_timeout": parameter,
+        "/proc/sys/kernel/osrelease": release,
+    }
+    info = DrmProbe(tree, sample_nvidia=True).identify()[0]
+    assert info.compute_timeout_ms == limit_ms
+
+
+def test_arc_memory_window_and_job_timeout() -> None:
+    """The third memory window is the one onto an Arc card's memory."""
+    tree = arc()
+    line = "0x00000000fb000000 0x00000000fbffffff 0x0000000000140204"
+    big = "0x000000e000000000 0x000000e3ffffffff 0x000000000014220c"
+    tree.files |= {
+        f"{ARC}/resource": f"{line}\n{line}\n{big}",
+        f"{ARC}/tile0/gt0/engines/ccs/job_timeout_ms": "5000",
+    }
+    info = DrmProbe(tree, sample_nvidia=True).identify()[0]
+    assert (info.bar_bytes, info.resizable_bar) == (16 << 30, True)
+    assert info.compute_timeout_ms == 5000
+    tree.files[f"{ARC}/resource"] = "rubbish"
+    assert DrmProbe(tree, sample_nvidia=True).identify()[0].resizable_bar is None

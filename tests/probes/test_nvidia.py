@@ -242,3 +242,110 @@ def test_probe_takes_part_in_trials_and_pauses() -> None:
     probe = probe_of(card(), FakeNvml(ANSWERS))
     assert isinstance(probe, TrialAware)
     assert isinstance(probe, Restful)
+
+
+def test_card_whose_sleep_is_not_seen_is_let_go_for_good() -> None:
+    """On Windows an idle laptop card stays released until a trial needs it."""
+    nvml = FakeNvml(ANSWERS)
+    probe = NvidiaProbe(FakeTree({}), nvml, lambda _pid: None, Clock(), sleep_unseen=True)
+    probe.identify()
+    for _ in range(IDLE_SAMPLES + 3 * SLEEP_SAMPLES):
+        sample = only(probe.sample())
+    assert sample.missing["busy_pct"] == "released"
+    assert nvml.stopped == 1
+    probe.set_trial(active=True)
+    assert only(probe.sample()).busy_pct == 0
+
+
+def test_desktop_card_is_held_where_sleep_is_not_seen() -> None:
+    """Only laptop parts are let go; a desktop's card does not sleep."""
+    nvml = FakeNvml(ANSWERS | {"nvmlDeviceGetName": "NVIDIA GeForce RTX 4080"})
+    probe = NvidiaProbe(FakeTree({}), nvml, lambda _pid: None, Clock(), sleep_unseen=True)
+    probe.identify()
+    for _ in range(IDLE_SAMPLES + SLEEP_SAMPLES):
+        probe.sample()
+    assert nvml.stopped == 0
+
+
+def mig_answers() -> dict[str, Any]:
+    """A card split into one instance; the second slot is empty."""
+
+    def of(whole: Any, part: Any) -> Any:
+        def answer(*args: Any) -> Any:
+            device = str(args[-1])
+            if device.startswith("mig:1:"):
+                return Absence.NO_DATA
+            return part if device.startswith("mig:0:") else whole
+
+        return answer
+
+    return {
+        "nvmlDeviceGetName": of("NVIDIA A100", "NVIDIA A100 MIG 3g.40gb"),
+        "nvmlDeviceGetUUID": of("GPU-1", "MIG-1"),
+        "nvmlDeviceGetMigMode": of([1, 1], Absence.NOT_SUPPORTED),
+        "nvmlDeviceGetMaxMigDeviceCount": of(2, Absence.NOT_SUPPORTED),
+        "nvmlDeviceGetMemoryInfo": of(
+            Absence.NO_PERMISSION, {"total": 40 << 30, "used": 1 << 30, "free": 39 << 30}
+        ),
+        "nvmlDeviceGetPowerManagementLimit": of(400_000, Absence.NOT_SUPPORTED),
+        "nvmlDeviceGetPowerManagementLimitConstraints": of([100_000, 400_000], None),
+    }
+
+
+def test_parts_of_a_split_card_are_found() -> None:
+    """Parent and instance are two entries; neither offers power control."""
+    probe = probe_of(card(), FakeNvml(mig_answers()))
+    parent, part = probe.identify()
+    assert (parent.mig, part.mig) == ("parent", "instance")
+    assert (parent.uuid, part.uuid) == ("GPU-1", "MIG-1")
+    assert (parent.power_limit_settable, part.power_limit_settable) == (False, False)
+    assert (parent.vram_total_bytes, part.vram_total_bytes) == (None, 40 << 30)
+    samples = {sample.key: sample for sample in probe.sample()}
+    assert samples["MIG-1"].vram_free_bytes == 39 << 30
+    assert samples["MIG-1"].busy_pct is None
+    assert len(probe.identify()) == 2
+
+
+@pytest.mark.parametrize(
+    ("bar", "total", "on"),
+    [
+        (256 << 20, 8 << 30, False),
+        (8 << 30, (8 << 30) - (5 << 20), True),
+        (32 << 30, 24 << 30, True),
+    ],
+)
+def test_resizable_bar_by_the_window_onto_memory(bar: int, total: int, on: bool) -> None:
+    """A window as large as the memory is on, 256 MiB is off."""
+    answers = ANSWERS | {
+        "nvmlDeviceGetBAR1MemoryInfo": {"bar1Total": bar},
+        "nvmlDeviceGetMemoryInfo": {"total": total, "used": 0, "free": total},
+    }
+    info = probe_of(card(), FakeNvml(answers)).identify()[0]
+    assert (info.resizable_bar, info.bar_bytes) == (on, bar)
+    assert info.vram_total_bytes == total
+
+
+def test_window_onto_memory_is_never_added_to_it() -> None:
+    """A tool showed 55 GiB for a 24 GiB card by adding the two."""
+    answers = ANSWERS | {
+        "nvmlDeviceGetBAR1MemoryInfo": {"bar1Total": 32 << 30},
+        "nvmlDeviceGetMemoryInfo": {"total": 24 << 30, "used": 1 << 30, "free": 23 << 30},
+    }
+    probe = probe_of(card(), FakeNvml(answers))
+    assert probe.identify()[0].vram_total_bytes == 24 << 30
+    assert only(probe.sample()).vram_used_bytes == 1 << 30
+
+
+def test_driver_models_capability_and_margin() -> None:
+    """Lists of numbers become words; energy and margin come in our units."""
+    answers = ANSWERS | {
+        "nvmlDeviceGetDriverModel_v2": [1, 0],
+        "nvmlDeviceGetCudaComputeCapability": [8, 9],
+        "nvmlDeviceGetMarginTemperature": 12,
+        "nvmlDeviceGetTotalEnergyConsumption": 5_000_000,
+        "nvmlDeviceGetUtilizationRates": {"gpu": 50, "memory": 5},
+    }
+    probe = probe_of(card(), FakeNvml(answers))
+    info, sample = probe.identify()[0], only(probe.sample())
+    assert (info.driver_model, info.compute_capability) == ("tcc", "8.9")
+    assert (sample.temp_margin_c, sample.energy_j) == (12.0, 5000.0)

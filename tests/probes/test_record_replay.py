@@ -13,6 +13,7 @@ from probes.record import RecordedMachine, RecordingNvml, RecordingTree, anonymi
 from probes.replay import RecordedNvml, RecordedSystem, RecordedTree, load
 from probes.system import SystemFacts
 from probes.tree import FileTree
+from probes.windows.recording import RecordedWindows
 from tests.fakes.probe import FakeNvml, FakeTree
 
 MACHINES = Path(__file__).parents[1] / "golden" / "machines"
@@ -26,7 +27,7 @@ def test_this_machine_recorded_and_replayed_is_itself(tmp_path: Path) -> None:
     assert file.exists()
     live, played = registry.detect(), registry.replay(str(tmp_path / "new" / "folder"))
     one, two = live.host.identify(), played.host.identify()
-    unsteady = {"ram_available_bytes": None, "battery_pct": None}
+    unsteady = {"ram_available_bytes": None, "battery_pct": None, "page_cache_bytes": None}
     assert msgspec.structs.replace(one, **unsteady) == msgspec.structs.replace(two, **unsteady)
     assert live.unavailable == played.unavailable
     assert [p.name for p in live.gpus] == [p.name for p in played.gpus]
@@ -37,10 +38,12 @@ def test_recording_of_a_recording_is_the_same_machine() -> None:
     machine = load(MACHINES / "hybrid-awake")
     tree, nvml = RecordingTree(RecordedTree(machine)), RecordingNvml(RecordedNvml(machine))
     system = RecordedSystem(machine)
-    first = registry.build(registry.Doors(tree, nvml, system))
+    first = registry.build(registry.Doors(tree, nvml, system, RecordedWindows(None)))
     before = [(p.identify(), timeless(p.sample())) for p in first.gpus]
-    copy = recorded(tree, nvml, system)
-    doors = registry.Doors(RecordedTree(copy), RecordedNvml(copy), RecordedSystem(copy))
+    copy = recorded(tree, nvml, system, RecordedWindows(None))
+    doors = registry.Doors(
+        RecordedTree(copy), RecordedNvml(copy), RecordedSystem(copy), RecordedWindows(None)
+    )
     assert [(p.identify(), timeless(p.sample())) for p in registry.build(doors).gpus] == before
 
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -92,7 +91,7 @@ def test_a_killed_worker_costs_one_trial(session: Session, tiny: Path, phase: st
     for event in session.tune(str(tiny), QUICK, cancel=threading.Event()):
         if isinstance(event, TrialProgress) and event.phase == phase and not killed:
             for pid in worker_pids():
-                os.kill(pid, signal.SIGKILL)
+                psutil.Process(pid).kill()
                 killed += 1
         if isinstance(event, TrialFinished):
             outcomes.append(event.trial.outcome)
@@ -196,7 +195,7 @@ def test_chat_answers_and_survives_a_crash(session: Session, tiny: Path) -> None
         assert events[-1].error is None
         assert events[-1].n_gen <= 4
         for pid in worker_pids():
-            os.kill(pid, signal.SIGKILL)
+            psutil.Process(pid).kill()
         *_, end = conversation.ask("more", max_tokens=4)
         assert isinstance(end, GenerationFinished)
         assert end.error is not None

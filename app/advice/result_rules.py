@@ -1,0 +1,232 @@
+"""Rules on what was measured: spills, resets, throttling, time per submission."""
+
+from collections.abc import Iterator, Sequence
+
+from app.advice.rule import Evidence, Rule, Situation, kind, mib
+from app.domain.finding import Actor, Severity
+from app.domain.machine import Gpu, GpuKind
+from app.domain.outcome import Outcome
+from app.domain.trial import Trial
+from app.domain.units import NS_PER_S
+
+SPILL_BYTES = 64 << 20
+LIMIT_SHARE = 0.25
+"""One submission should take at most this share of the driver's time limit."""
+SMALLEST_UBATCH = 32
+SLOW_FIRST_TOKEN_S = 2.0
+FULL_BUSY_PCT = 95.0
+SPILL_MEMORY_PCT = 5.0
+LOW_BUSY_PCT = 50.0
+QUANTISED = ("q4_0", "q4_1", "iq4_nl")
+
+
+def spilled(now: Situation) -> Iterator[Evidence]:
+    """Memory overflowed into the system's RAM while a trial ran."""
+    for trial in _of(now, Outcome.SPILLED, Outcome.OK, Outcome.THROTTLED):
+        growth = trial.shared_growth_bytes or 0
+        if trial.outcome is Outcome.SPILLED or growth > SPILL_BYTES:
+            yield {
+                "n_gpu_layers": trial.request.settings.n_gpu_layers,
+                "growth_mib": mib(growth) if growth else None,
+            }
+            return
+
+
+def spill_signature(now: Situation) -> Iterator[Evidence]:
+    """Busy all the time while its memory idles: it waits for memory across the bus."""
+    for trial in _of(now, Outcome.OK, Outcome.THROTTLED):
+        window = trial.telemetry
+        for key, busy in (window.busy_pct if window is not None else {}).items():
+            memory = window.mem_busy_pct.get(key) if window is not None else None
+            if busy >= FULL_BUSY_PCT and memory is not None and memory < SPILL_MEMORY_PCT:
+                yield {"gpu": _name(now, key), "busy_pct": busy, "memory_pct": memory}
+                return
+
+
+def out_of_memory(now: Situation) -> Iterator[Evidence]:
+    """A trial ran out of memory."""
+    failed = _of(now, Outcome.OUT_OF_MEMORY)
+    if failed:
+        settings = failed[-1].request.settings
+        yield {"count": len(failed), "n_gpu_layers": settings.n_gpu_layers, "n_ctx": settings.n_ctx}
+
+
+def device_lost(now: Situation) -> Iterator[Evidence]:
+    """The driver was reset under the engine."""
+    for trial in _of(now, Outcome.DEVICE_LOST):
+        yield {
+            "device": ", ".join(trial.request.settings.devices) or "GPU",
+            "n_ubatch": trial.request.settings.n_ubatch,
+            "depth": trial.request.workload.depth,
+        }
+        return
+
+
+def submission_near_limit(now: Situation) -> Iterator[Evidence]:
+    """One prompt batch takes a large part of the time after which the driver is reset."""
+    limit = time_limit_s(now)
+    if limit is None:
+        return
+    for trial in _of(now, Outcome.OK, Outcome.THROTTLED):
+        took = batch_s(trial)
+        if trial.request.settings.n_gpu_layers == 0 or took is None or took <= limit * LIMIT_SHARE:
+            continue
+        n_ubatch = trial.request.settings.n_ubatch
+        yield {
+            "n_ubatch": n_ubatch,
+            "took_s": took,
+            "limit_s": limit,
+            "better": better_ubatch(n_ubatch, took, limit),
+        }
+        return
+
+
+def slow_first_token(now: Situation) -> Iterator[Evidence]:
+    """Reading the prompt takes more than two seconds."""
+    trial = _last_good(now)
+    if trial is None or not trial.prefill:
+        return
+    per_token = min(s.ns / s.n_tok for s in trial.prefill if s.n_tok) / NS_PER_S
+    seconds = per_token * trial.request.workload.n_prompt
+    if seconds > SLOW_FIRST_TOKEN_S:
+        yield {"seconds": seconds, "n_prompt": trial.request.workload.n_prompt}
+
+
+def throttled(now: Situation) -> Iterator[Evidence]:
+    """The card slowed itself down while measured."""
+    for trial in now.trials:
+        window = trial.telemetry
+        for key, reasons in (window.throttle if window is not None else {}).items():
+            hot = [r for r in reasons if r in {"hw_thermal", "sw_thermal", "hw_power_brake"}]
+            if hot:
+                temp = window.temp_max_c.get(key) if window is not None else None
+                yield {"gpu": _name(now, key), "temp_c": temp, "reason": ", ".join(hot)}
+                return
+
+
+def disturbed(now: Situation) -> Iterator[Evidence]:
+    """Another program used the card, or the power source changed, while measuring."""
+    count = sum(t.telemetry is not None and t.telemetry.disturbed is not None for t in now.trials)
+    if count:
+        yield {"count": count}
+
+
+def gpu_waits(now: Situation) -> Iterator[Evidence]:
+    """Everything is on the card, yet it idles half of the time."""
+    trial = _last_good(now)
+    window = trial.telemetry if trial is not None else None
+    if trial is None or window is None or _on_cpu(trial, now):
+        return
+    for key, busy in window.busy_pct.items():
+        if busy < LOW_BUSY_PCT:
+            yield {"gpu": _name(now, key), "busy_pct": busy}
+            return
+
+
+def low_precision_cache(now: Situation) -> Iterator[Evidence]:
+    """A four-bit cache can change answers."""
+    trial = _last_good(now)
+    settings = trial.request.settings if trial is not None else None
+    if settings is not None and {settings.type_k, settings.type_v} & set(QUANTISED):
+        yield {"type_k": settings.type_k, "type_v": settings.type_v}
+
+
+def time_limit_s(now: Situation) -> float | None:
+    """Return after how long a driver of this machine resets a submission, seconds."""
+    windows = now.machine.host.windows
+    if windows is not None:
+        on = windows.timeout("TdrLevel") != 0 and windows.timeout("TdrDelay")
+        return float(windows.timeout("TdrDelay") or 0) if on else None
+    limits = [
+        gpu.info.compute_timeout_ms / 1000
+        for gpu in now.machine.gpus
+        if gpu.info is not None and gpu.info.compute_timeout_ms is not None
+    ]
+    return min(limits, default=None)
+
+
+def batch_s(trial: Trial) -> float | None:
+    """Return the time of one physical prompt batch from the measured prefill, seconds."""
+    known = [s for s in trial.prefill if s.n_tok > 0]
+    if not known:
+        return None
+    slowest = max(s.ns / s.n_tok for s in known)
+    return slowest * min(trial.request.settings.n_ubatch, known[0].n_tok) / NS_PER_S
+
+
+def better_ubatch(n_ubatch: int, took_s: float, limit_s: float) -> int:
+    """Return the largest power of two whose batch takes at most a quarter of the limit."""
+    size = n_ubatch
+    while size > SMALLEST_UBATCH and took_s * size / n_ubatch > limit_s * LIMIT_SHARE:
+        size = 1 << (size - 1).bit_length() - 1
+    return size
+
+
+def _of(now: Situation, *outcomes: Outcome) -> Sequence[Trial]:
+    return [trial for trial in now.trials if trial.outcome in outcomes]
+
+
+def _last_good(now: Situation) -> Trial | None:
+    good = _of(now, Outcome.OK, Outcome.THROTTLED)
+    return good[-1] if good else None
+
+
+def _on_cpu(trial: Trial, now: Situation) -> bool:
+    settings = trial.effective or trial.request.settings
+    layers = now.plan.space.model.n_layer if now.plan is not None else None
+    return layers is None or settings.n_gpu_layers <= layers or settings.n_cpu_moe > 0
+
+
+def _name(now: Situation, key: str) -> str:
+    gpu: Gpu | None = next((g for g in now.machine.gpus if g.key == key), None)
+    if gpu is None or kind(gpu) is GpuKind.UNKNOWN:
+        return key
+    return gpu.info.name if gpu.info is not None and gpu.info.name else key
+
+
+INFO, HINT, WARNING, PROBLEM = Severity
+RIGTUNE, USER, NOBODY = Actor
+RESULT_RULES = (
+    Rule(
+        "spilled",
+        WARNING,
+        RIGTUNE,
+        "ggml-org/llama.cpp issue 4498; nvidia.custhelp.com answer 5490",
+        spilled,
+    ),
+    Rule(
+        "spill_signature",
+        WARNING,
+        RIGTUNE,
+        "AtomicBot-ai/atomic-llama-cpp-turboquant issue 77",
+        spill_signature,
+    ),
+    Rule(
+        "out_of_memory",
+        INFO,
+        RIGTUNE,
+        "llama.cpp src/llama-kv-cache.cpp and graph reserve",
+        out_of_memory,
+    ),
+    Rule(
+        "device_lost",
+        WARNING,
+        RIGTUNE,
+        "ggml-org/llama.cpp issue 18523; CUDA error 702",
+        device_lost,
+    ),
+    Rule(
+        "submission_near_limit",
+        HINT,
+        RIGTUNE,
+        "Microsoft, TDR registry keys; ggml-org/llama.cpp issue 25664",
+        submission_near_limit,
+    ),
+    Rule("slow_first_token", HINT, RIGTUNE, "measured prefill", slow_first_token),
+    Rule("throttled", WARNING, RIGTUNE, "nvml.h, clock event reasons", throttled),
+    Rule("disturbed", HINT, USER, "measured in the trial's own window", disturbed),
+    Rule("gpu_waits", HINT, USER, "nvml.h, nvmlUtilization_t", gpu_waits),
+    Rule(
+        "low_precision_cache", HINT, USER, "llama.cpp tools/server/README.md", low_precision_cache
+    ),
+)

@@ -1,0 +1,94 @@
+"""NVML's answers in our words: structures, bit masks, numbers with a meaning."""
+
+from collections.abc import Callable
+from typing import Any
+
+from probes.reading import Absence
+
+MEMORY_V2 = 0x02000028
+"""``nvmlMemory_v2``: total, reserved, free, used; v1 counts the reserve as used."""
+THROTTLE_NAMES: dict[int, str] = {
+    0x002: "app_clocks",
+    0x004: "sw_power_cap",
+    0x008: "hw_slowdown",
+    0x010: "sync_boost",
+    0x020: "sw_thermal",
+    0x040: "hw_thermal",
+    0x080: "hw_power_brake",
+    0x100: "display_clocks",
+    0x200: "board_limit",
+    0x400: "reliability",
+}
+"""Bits of the clock event reasons (``nvml.h``); bit 0, idle, is not throttling."""
+DRIVER_MODELS = {0: "wddm", 1: "tcc", 2: "mcdm"}
+ADDRESSABLE_FRAC = 0.95
+"""The window is a power of two, the memory less a driver's reserve."""
+MOBILE_WORDS = ("laptop", "mobile", "max-q", "notebook")
+FORGET = {Absence.NOT_SUPPORTED, Absence.SYMBOL_MISSING}
+
+
+def memory_of(ask: Callable[..., Any]) -> Any:
+    """Return the memory answer, version 2 where the driver has it."""
+    return first(ask("nvmlDeviceGetMemoryInfo", MEMORY_V2), lambda: ask("nvmlDeviceGetMemoryInfo"))
+
+
+def first(answer: Any, other: Callable[[], Any]) -> Any:
+    """Return ``answer``, or what ``other`` gives where the driver lacks the newer call."""
+    return other() if isinstance(answer, Absence) and answer in FORGET else answer
+
+
+def part(answer: object, name: str) -> object:
+    """Return one member of a structure."""
+    if isinstance(answer, dict):
+        return answer.get(name, Absence.NO_DATA)
+    return absence_of(answer)
+
+
+def throttle_names(mask: object) -> object:
+    """Return the reasons in a bit mask; empty when only idle."""
+    if isinstance(mask, bool) or not isinstance(mask, int):
+        return absence_of(mask)
+    return tuple(name for bit, name in THROTTLE_NAMES.items() if mask & bit)
+
+
+def cuda_version(number: object) -> object:
+    """Return 12040 as ``12.4``."""
+    if isinstance(number, bool) or not isinstance(number, int) or number < 1000:
+        return absence_of(number)
+    return f"{number // 1000}.{number % 1000 // 10}"
+
+
+def capability(answer: object) -> object:
+    """Return ``[8, 9]`` as ``8.9``."""
+    if isinstance(answer, list) and len(answer) == 2:
+        return f"{answer[0]}.{answer[1]}"
+    return absence_of(answer)
+
+
+def driver_model(answer: object) -> object:
+    """Return the name of the current Windows driver model."""
+    current = answer[0] if isinstance(answer, list) and answer else answer
+    known = DRIVER_MODELS.get(current) if isinstance(current, int) else None
+    return known or absence_of(current)
+
+
+def all_addressable(bar: object, total: object) -> object:
+    """Return whether the processor can address all of the card's memory (Resizable BAR)."""
+    if not isinstance(bar, int) or not isinstance(total, int):
+        return absence_of(bar if isinstance(bar, Absence) else total)
+    return bar >= total * ADDRESSABLE_FRAC
+
+
+def is_mobile(name: str) -> bool:
+    """Return whether a card's name is that of a laptop part."""
+    return any(word in name.lower() for word in MOBILE_WORDS)
+
+
+def text_of(answer: object) -> str:
+    """Return the text of an answer, or an empty one."""
+    return "" if isinstance(answer, Absence) or not isinstance(answer, str) else answer
+
+
+def absence_of(answer: object) -> Absence:
+    """Return why an answer of the wrong shape is no reading."""
+    return answer if isinstance(answer, Absence) else Absence.NO_DATA

@@ -1,0 +1,1 @@
+"""Windows: adapters, counters, registry, devices and event log, behind one typed door."""

@@ -1,0 +1,68 @@
+"""`rigtune probe` on recorded machines: JSON complete, text readable."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from app.cli.main import run
+from probes import registry
+from tests.fakes.recorded import MACHINES
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep everything RigTune writes in the test's own folder."""
+    monkeypatch.setenv("RIGTUNE_HOME", str(tmp_path))
+
+
+def output(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    assert run(["probe", *argv], registry) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["windows-laptop", "hybrid-asleep", "no-gpu", "mig-server"])
+def test_json_has_host_gpus_engine_and_findings(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One document with everything; each finding with text, remedy and weight."""
+    document = json.loads(output(capsys, "--replay", str(MACHINES / name), "--json"))
+    assert document["schema"] == "rigtune.probe/1"
+    assert {"host", "gpus", "engine", "unavailable", "findings"} <= set(document)
+    for finding in document["findings"]:
+        assert {"id", "severity", "evidence", "text", "remedy", "verify", "actor"} <= set(finding)
+        assert finding["text"]
+    for gpu in document["gpus"]:
+        assert {"key", "info", "engine", "unmatched", "reading"} <= set(gpu)
+
+
+def test_readings_of_both_probes_are_one(capsys: pytest.CaptureFixture[str]) -> None:
+    """NVML's temperature and Windows' shared memory stand in one reading."""
+    machine = str(MACHINES / "windows-desktop")
+    reading = json.loads(output(capsys, "--replay", machine, "--json"))["gpus"][0]["reading"]
+    assert reading["temp_c"] == 41.0
+    assert reading["shared_used_bytes"] == 180 << 20
+
+
+def test_text_shows_timeouts_and_advice(capsys: pytest.CaptureFixture[str]) -> None:
+    """People see the values of Windows, where they come from, and what they mean."""
+    text = output(capsys, "--replay", str(MACHINES / "windows-tweaked"))
+    assert "TdrLevel" in text
+    assert "set in the registry" in text
+    assert "has no effect" in text
+
+
+def test_sleeping_card_is_called_asleep(capsys: pytest.CaptureFixture[str]) -> None:
+    """No number is shown for a card that sleeps."""
+    text = output(capsys, "--replay", str(MACHINES / "hybrid-asleep"))
+    assert "asleep" in text
+
+
+@pytest.mark.parametrize("path", sorted(MACHINES.iterdir()), ids=lambda path: path.name)
+def test_every_recorded_machine_can_be_shown(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No reading, however odd, breaks the page; nothing absurd is shown."""
+    text = output(capsys, "--replay", str(path))
+    assert "nan" not in text.lower()
+    assert "None" not in text

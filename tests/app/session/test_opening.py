@@ -1,0 +1,31 @@
+"""What keeps a measurement from measuring the wrong thing."""
+
+from pathlib import Path
+
+import pytest
+
+from app.domain.errors import EnvironmentProblem
+from app.machine import join_machine
+from app.session.opening import measurable
+from probes import registry
+
+MACHINES = Path(__file__).resolve().parents[2] / "golden" / "machines"
+
+
+def test_an_updated_driver_must_be_loaded_first() -> None:
+    """With mismatched driver parts nothing is measured: the CPU would silently do the work."""
+    probes = registry.replay(MACHINES / "driver-mismatch")
+    infos = [info for probe in probes.gpus for info in probe.identify()]
+    machine = join_machine(probes.host.identify(), infos)
+    with pytest.raises(EnvironmentProblem) as caught:
+        measurable(machine)
+    assert caught.value.info.code == "driver_mismatch"
+    assert "Restart" in caught.value.info.hint
+
+
+def test_a_healthy_machine_is_measured() -> None:
+    """Nothing stands in the way of an ordinary desktop."""
+    probes = registry.replay(MACHINES / "nvidia-desktop")
+    infos = [info for probe in probes.gpus for info in probe.identify()]
+    machine = join_machine(probes.host.identify(), infos)
+    assert measurable(machine) is machine

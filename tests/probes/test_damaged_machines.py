@@ -1,0 +1,95 @@
+"""Recorded machines with answers knocked out or made absurd: nothing breaks or shows rubbish."""
+
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from app.advice.rule import Situation
+from app.advice.rules import findings
+from app.domain.machine import GpuInfo, GpuSample
+from app.machine import join_machine, search_devices
+from probes import registry
+from probes.reading import MAX_MEMORY_BYTES
+from probes.record import RecordedMachine
+from probes.replay import RecordedNvml, RecordedSystem, RecordedTree, load
+from probes.windows.recording import RecordedWindows
+from tests.fakes.recorded import MACHINES, engine_of
+
+TEXTS = ("", "N/A", "[N/A]", "ERR!", "-1", "nan", "9" * 30, "0x", "\x00\x00", "Unknown", "é" * 50)
+ANSWERS: tuple[Any, ...] = (
+    *(None, True, -1, 0, 2**64, 1e400, math.nan, "N/A", b"\xff".hex(), [], [None], {}, "!lost"),
+    *("!not_supported", "!no_permission", {"total": -5, "free": 2**63, "used": "x"}, [[1], "a"]),
+)
+
+
+def damaged(machine: RecordedMachine, seed: int) -> RecordedMachine:
+    """Return the recording with a third of its answers gone or absurd."""
+    dice = random.Random(seed)
+
+    def spoil(kept: dict[str, Any], rubbish: tuple[Any, ...]) -> dict[str, Any]:
+        return {
+            name: dice.choice(rubbish) if dice.random() < 0.2 else value
+            for name, value in kept.items()
+            if dice.random() > 0.1
+        }
+
+    windows = machine.windows
+    if windows is not None and isinstance(windows.counters, dict):
+        numbers = (-1.0, 1e300, math.inf, math.nan)
+        counters = {path: spoil(values, numbers) for path, values in windows.counters.items()}
+        registry_ = {key: spoil(values, (None,)) for key, values in windows.registry.items()}
+        registry_ = {k: {n: v for n, v in vs.items() if v} for k, vs in registry_.items()}
+        windows = msgspec.structs.replace(windows, counters=counters, registry=registry_)
+    return msgspec.structs.replace(
+        machine,
+        files=spoil(machine.files, TEXTS),
+        nvml=spoil(machine.nvml, ANSWERS),
+        links=spoil(machine.links, TEXTS),
+        windows=windows,
+    )
+
+
+def readings(machine: RecordedMachine) -> tuple[Any, list[GpuInfo], list[GpuSample], Any]:
+    doors = registry.Doors(
+        RecordedTree(machine),
+        RecordedNvml(machine),
+        RecordedSystem(machine),
+        RecordedWindows(machine.windows),
+    )
+    probes = registry.build(doors)
+    infos: list[GpuInfo] = []
+    samples: list[GpuSample] = []
+    for probe in probes.gpus:
+        infos += probe.identify()
+        samples += probe.sample()
+        samples += probe.sample()
+    return probes.host.identify(), infos, samples, probes.host.sample()
+
+
+def numbers_of(record: msgspec.Struct) -> list[float]:
+    values = (getattr(record, name) for name in record.__struct_fields__)
+    return [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("path", sorted(MACHINES.iterdir()), ids=lambda path: path.name)
+def test_damaged_machine_gives_plausible_records(path: Path, seed: int) -> None:
+    """No exception; every number is finite and no memory larger than can be."""
+    host, infos, samples, host_sample = readings(damaged(load(path), seed))
+    for record in (*infos, *samples):
+        for value in numbers_of(record):
+            assert math.isfinite(value)
+        for name in record.__struct_fields__:
+            value = getattr(record, name)
+            if name.endswith("_bytes") and value is not None:
+                assert 0 <= value <= MAX_MEMORY_BYTES, name
+    machine = join_machine(host, infos, engine_of(path))
+    for device in search_devices(machine):
+        assert 0 <= device.free_bytes <= device.total_bytes
+    read = {sample.key: (sample,) for sample in samples}
+    shown = Situation(machine=machine, samples=read, host_sample=host_sample)
+    assert isinstance(findings(shown), tuple)
