@@ -1,10 +1,26 @@
 """One conversation with a model: keeps every turn, also when an answer is cut short."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from typing import Protocol
 
-from app.domain.events import ChatEvent, TokenGenerated
+import msgspec
+
+from app.chat.overflow import Overflow, summary_request, turns_to_drop, with_summary
+from app.chat.thread import Thread, Turn
+from app.domain.errors import ErrorInfo, UsageProblem
+from app.domain.events import (
+    ChatEvent,
+    GenerationFinished,
+    GenerationStarted,
+    SaveFailed,
+    TokenGenerated,
+    TurnsDropped,
+)
 from app.worker.protocol import ChatMessage, Sampling
+
+SAVE_EVERY_S = 1.0
 
 
 class Answering(Protocol):
@@ -21,55 +37,283 @@ class Answering(Protocol):
 
 
 class Conversation:
-    """Turns of user and assistant on one engine. Not thread-safe: one caller at a time."""
+    """Turns of user and assistant on one engine. Not thread-safe: one caller at a time.
+
+    Every method that answers is a generator of events, the last of which is
+    ``GenerationFinished``. Closing it early stops the engine; what had arrived is kept.
+
+    Attributes:
+        thread: The turns, with their branches.
+        overflow: What happens when the context is full; may be changed at any time.
+        sampling: Sampler chain used where a call names none.
+        max_tokens: Longest answer where a call names none; ``None`` = to the context's end.
+    """
 
     def __init__(
         self,
         engine: Answering,
         system: str | None = None,
         history: tuple[ChatMessage, ...] = (),
+        *,
+        thread: Thread | None = None,
+        overflow: Overflow = Overflow.STOP,
+        sampling: Sampling | None = None,
+        clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Start empty, or where another engine left off.
+        """Start empty, or where another conversation left off.
 
         Args:
             engine: What answers.
-            system: System prompt, if any.
+            system: System prompt, if any; that of ``thread`` wins.
             history: Turns of user and assistant that were had before.
+            thread: Turns kept elsewhere; ``None`` = in memory only.
+            overflow: What happens when the context is full.
+            sampling: Sampler chain.
+            clock_s: Monotonic seconds.
         """
+        self.thread = Thread(system=system or "") if thread is None else thread
+        self.overflow = overflow
+        self.sampling = sampling
+        self.max_tokens: int | None = None
         self._engine = engine
-        self._messages: list[ChatMessage] = []
-        if system:
-            self._messages.append(ChatMessage(role="system", content=system))
-        self._messages.extend(m for m in history if m.role != "system")
+        self._clock_s = clock_s
+        self._n_dropped = 0
+        self._summary = ""
+        self._n_ctx = 0
+        self._last_problem: ErrorInfo | None = None
+        for message in history:
+            if message.role != "system":
+                self.thread.add(message.role, message.content)
 
     @property
     def messages(self) -> tuple[ChatMessage, ...]:
-        """Every turn so far, the system prompt first."""
-        return tuple(self._messages)
+        """Every turn of the branch in view, the system prompt first."""
+        return (*_system(self.thread.system), *map(_message, self.thread.turns))
+
+    @property
+    def prompt(self) -> tuple[ChatMessage, ...]:
+        """What the model would see now: without the turns left out, with their summary."""
+        system = with_summary(self.thread.system, self._summary)
+        return (*_system(system), *map(_message, self.thread.turns[self._n_dropped :]))
 
     def ask(
         self, text: str, sampling: Sampling | None = None, max_tokens: int | None = None
     ) -> Iterator[ChatEvent]:
-        """Send ``text`` and stream the answer; what arrived is kept whatever happens."""
-        self._messages.append(ChatMessage(role="user", content=text))
+        """Send ``text`` and stream the answer.
+
+        Raises:
+            UsageProblem: The message is empty.
+        """
+        if not text.strip():
+            raise UsageProblem("empty_message", "The message is empty.", "Write something first.")
+        self.thread.add("user", text)
         yield from self._answer(sampling, max_tokens)
 
     def retry(
         self, sampling: Sampling | None = None, max_tokens: int | None = None
     ) -> Iterator[ChatEvent]:
-        """Answer the last message of the user anew; its old answer, if any, is dropped."""
-        if self._messages and self._messages[-1].role == "assistant":
-            self._messages.pop()
+        """Answer the last message of the user anew; the old answer stays as another branch."""
+        last = self.thread.turns[-1:]
+        if last and last[0].role == "assistant":
+            self.thread.step_to(last[0].parent)
         yield from self._answer(sampling, max_tokens)
 
-    def _answer(self, sampling: Sampling | None, max_tokens: int | None) -> Iterator[ChatEvent]:
-        answer = ""
-        stream = self._engine.generate(self.messages, sampling, max_tokens)
+    def edit(
+        self,
+        turn_id: int,
+        text: str,
+        sampling: Sampling | None = None,
+        max_tokens: int | None = None,
+    ) -> Iterator[ChatEvent]:
+        """Replace a message of the user by ``text`` and answer that, as another branch.
+
+        Raises:
+            UsageProblem: There is no such message, or the new one is empty.
+        """
+        self.thread.step_to(self.thread.turn(turn_id).parent)
+        self._forget_dropped()
+        yield from self.ask(text, sampling, max_tokens)
+
+    def go_on(
+        self, sampling: Sampling | None = None, max_tokens: int | None = None
+    ) -> Iterator[ChatEvent]:
+        """Go on with the last answer where it was cut short; without one, begin it."""
+        last = self.thread.turns[-1:]
+        begun = last[0] if last and last[0].role == "assistant" else None
+        yield from self._answer(sampling, max_tokens, begun)
+
+    def switch(self, turn_id: int) -> None:
+        """Bring the newest branch through a turn into view."""
+        self.thread.switch(turn_id)
+        self._forget_dropped()
+
+    def delete(self, turn_id: int) -> None:
+        """Delete a turn and what follows it, from the disk, too."""
+        self.thread.delete(turn_id)
+        self._forget_dropped()
+
+    def _answer(
+        self, sampling: Sampling | None, max_tokens: int | None, begun: Turn | None = None
+    ) -> Iterator[ChatEvent]:
+        if not self.thread.turns:
+            raise UsageProblem("no_message", "There is no message to answer.", "Write one first.")
+        writing = _Writing(self.thread, begun, self._clock_s)
+        yield from self._said(self.thread.save())
+        end = None
+        try:
+            limit = self.max_tokens if max_tokens is None else max_tokens
+            stream = self._within_context(writing, sampling or self.sampling, limit)
+            with closing(stream):
+                for event in stream:
+                    if isinstance(event, TokenGenerated):
+                        writing.take(event)
+                    if isinstance(event, GenerationFinished):
+                        end = event
+                    else:
+                        yield event
+                    yield from self._said(writing.save_if_due())
+        finally:
+            # also when the caller stops here, closing this generator
+            problem = writing.finish(end)
+        yield from self._said(problem)
+        if end is not None:
+            yield end
+
+    def _within_context(
+        self, writing: "_Writing", sampling: Sampling | None, max_tokens: int | None
+    ) -> Generator[ChatEvent, None, None]:
+        """Answer; where the context is full, make room as the user chose, and go on."""
+        n_gen, first = 0, None
+        while True:
+            end = yield from self._stream(sampling, max_tokens)
+            first = first or end
+            n_gen += end.n_gen
+            if end.reason == "context_full":
+                room = yield from self._make_room(end)
+                if room:
+                    writing.rest()
+                    max_tokens = None if max_tokens is None else max_tokens - end.n_gen
+                    continue
+            yield self._total(first, end, n_gen)
+            return
+
+    def _stream(
+        self, sampling: Sampling | None, max_tokens: int | None
+    ) -> Generator[ChatEvent, None, GenerationFinished]:
+        stream = self._engine.generate(self.prompt, sampling, max_tokens)
         try:
             for event in stream:
-                if isinstance(event, TokenGenerated):
-                    answer += event.text
+                if isinstance(event, GenerationFinished):
+                    return event
+                if isinstance(event, GenerationStarted):
+                    self._n_ctx = event.n_ctx
                 yield event
         finally:
-            if answer:
-                self._messages.append(ChatMessage(role="assistant", content=answer))
+            close = getattr(stream, "close", None)
+            if close is not None:
+                close()
+        error = ErrorInfo(code="no_end", message="The engine stopped without a word.")
+        return GenerationFinished(reason="error", n_prompt=0, error=error)
+
+    def _make_room(self, end: GenerationFinished) -> Generator[ChatEvent, None, bool]:
+        """Leave out the oldest turns; return whether that made the prompt shorter."""
+        if self.overflow is Overflow.STOP or not self._n_ctx:
+            return False
+        turns = tuple(map(_message, self.thread.turns))
+        n_tok = end.n_prompt + end.n_gen
+        n = turns_to_drop(self.thread.system, turns, self._n_dropped, n_tok, self._n_ctx)
+        if n <= self._n_dropped:
+            return False
+        if self.overflow is Overflow.SUMMARISE:
+            self._summary = yield from self._summarise(turns[self._n_dropped : n])
+        self._n_dropped = n
+        yield TurnsDropped(n_turns=n, summary=self._summary)
+        return True
+
+    def _summarise(self, turns: tuple[ChatMessage, ...]) -> Generator[ChatEvent, None, str]:
+        question, max_tokens = summary_request(turns, self._summary, self._n_ctx)
+        stream = self._engine.generate(question, Sampling(temperature=0), max_tokens)
+        parts: list[str] = []
+        for event in stream:
+            if isinstance(event, TokenGenerated):
+                if event.kind == "answer":
+                    parts.append(event.text)
+                yield TokenGenerated(text="", n_tok=0)  # a cancel point
+        # where the model gives none, the turns are left out without
+        return "".join(parts).strip()
+
+    def _total(
+        self, first: GenerationFinished, last: GenerationFinished, n_gen: int
+    ) -> GenerationFinished:
+        """Return the end of an answer that may have taken several attempts."""
+        end = msgspec.structs.replace(last, n_gen=n_gen, ttft_ms=first.ttft_ms or last.ttft_ms)
+        if end.reason != "context_full" or n_gen:
+            return end
+        is_alone = sum(t.role == "user" for t in self.thread.turns[self._n_dropped :]) < 2
+        what = "The system prompt and this message alone need" if is_alone else "The chat needs"
+        message = f"{what} {last.n_prompt} tokens; the context holds {self._n_ctx}."
+        hint = "Use settings with a longer context, or a shorter message or system prompt."
+        if not is_alone:
+            hint = "Let the oldest turns be left out, begin a new chat, or use a longer context."
+        error = ErrorInfo(code="context_full", message=message, hint=hint)
+        return msgspec.structs.replace(end, error=error)
+
+    def _said(self, problem: ErrorInfo | None) -> Iterator[ChatEvent]:
+        """Say once that saving fails, until it works again."""
+        if problem is not None and problem != self._last_problem:
+            yield SaveFailed(error=problem)
+        self._last_problem = problem
+
+    def _forget_dropped(self) -> None:
+        self._n_dropped, self._summary = 0, ""
+
+
+class _Writing:
+    """The answer as it grows, never more than ``SAVE_EVERY_S`` ahead of the disk."""
+
+    def __init__(self, thread: Thread, begun: Turn | None, clock_s: Callable[[], float]) -> None:
+        self._thread = thread
+        self._clock_s = clock_s
+        self._turn = begun
+        self._content = [begun.content] if begun else []
+        self._reasoning = [begun.reasoning] if begun else []
+        self._is_dirty = False
+        self._saved_s = clock_s()
+
+    def take(self, event: TokenGenerated) -> None:
+        if not event.text:
+            return
+        (self._reasoning if event.kind == "reasoning" else self._content).append(event.text)
+        if self._turn is None:
+            self._turn = self._thread.add("assistant", "")
+        self._is_dirty = True
+
+    def save_if_due(self) -> ErrorInfo | None:
+        if not self._is_dirty or self._clock_s() - self._saved_s < SAVE_EVERY_S:
+            return None
+        self._saved_s = self._clock_s()
+        self.rest()
+        return self._thread.save()
+
+    def rest(self) -> None:
+        """Bring the thread up to date."""
+        if self._turn is not None:
+            content, reasoning = "".join(self._content), "".join(self._reasoning)
+            self._thread.change(self._turn.id, content=content, reasoning=reasoning)
+        self._is_dirty = False
+
+    def finish(self, end: GenerationFinished | None) -> ErrorInfo | None:
+        if self._turn is not None:
+            content, reasoning = "".join(self._content), "".join(self._reasoning)
+            self._thread.change(
+                self._turn.id, content=content, reasoning=reasoning.rstrip(), timing=end
+            )
+        return self._thread.save()
+
+
+def _message(turn: Turn) -> ChatMessage:
+    return ChatMessage(role=turn.role, content=turn.content, reasoning=turn.reasoning)
+
+
+def _system(text: str) -> tuple[ChatMessage, ...]:
+    return (ChatMessage(role="system", content=text),) if text else ()

@@ -1,0 +1,47 @@
+"""A conversation that goes on: answered anew, or on another engine."""
+
+from collections.abc import Iterator
+
+from app.chat.conversation import Conversation
+from app.domain.events import ChatEvent, TokenGenerated
+from app.worker.protocol import ChatMessage, Sampling
+
+
+class Echo:
+    """Answers with the number of messages it was given."""
+
+    def __init__(self) -> None:
+        """Remember nothing yet."""
+        self.asked: list[tuple[ChatMessage, ...]] = []
+
+    def generate(
+        self,
+        messages: tuple[ChatMessage, ...],
+        sampling: Sampling | None = None,
+        max_tokens: int | None = None,
+    ) -> Iterator[ChatEvent]:
+        """Answer in one token."""
+        self.asked.append(messages)
+        yield TokenGenerated(text=str(len(messages)), n_tok=1)
+
+
+def test_retry_asks_the_same_without_the_old_answer() -> None:
+    """The engine must get the conversation up to the user's last message."""
+    engine = Echo()
+    conversation = Conversation(engine)
+    list(conversation.ask("one"))
+    list(conversation.retry())
+    assert [m.content for m in engine.asked[1]] == ["one"]
+    assert [m.content for m in conversation.messages] == ["one", "1"]
+
+
+def test_history_is_taken_over_with_the_new_system_prompt() -> None:
+    """Turns had before must lead, but a system prompt only once."""
+    history = (
+        ChatMessage(role="system", content="old"),
+        ChatMessage(role="user", content="one"),
+        ChatMessage(role="assistant", content="1"),
+    )
+    engine = Echo()
+    list(Conversation(engine, "new", history).ask("two"))
+    assert [m.content for m in engine.asked[0]] == ["new", "one", "1", "two"]

@@ -1,0 +1,295 @@
+"""A session that plays a recorded machine, search and chat, with real threads behind it."""
+
+import threading
+import time
+from array import array
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import NamedTuple, Self
+
+import msgspec
+
+from app.domain.errors import EnvironmentProblem, ErrorInfo
+from app.domain.events import (
+    ChatEvent,
+    GenerationFinished,
+    SweepEvent,
+    SweepFinished,
+    SweepPlanned,
+    TokenGenerated,
+    TrialFinished,
+    TrialProgress,
+)
+from app.domain.machine import GpuSample, HostSample, Machine
+from app.domain.memory import Verdict
+from app.domain.model import ModelSpec
+from app.domain.settings import Settings
+from app.domain.sweep import SweepRequest, SweepResult, SweepStatus
+from app.domain.units import MIB, NS_PER_S
+from app.session.views import Estimate, ModelEntry
+from app.store.records import Profile, StoredSweep, SweepFingerprint
+from app.worker.protocol import ChatMessage, Sampling
+from tests.fakes import window_data as data
+
+ANSWER = (
+    "A **KV cache** keeps what the model has already read.\n\n"
+    "- Each token adds `n_layer × n_head_kv × 2` vectors.\n- It grows with the context.\n\n"
+    "```python\nkv_bytes = n_ctx * n_layer * 2 * n_embd_kv * 2\n```\n"
+)
+
+
+class Series(NamedTuple):
+    """A column of the made-up telemetry."""
+
+    t_s: "array[float]"
+    values: "array[float]"
+
+
+class FakeTelemetry:
+    """A minute of readings; ``push`` adds one and tells the subscribers, on any thread."""
+
+    def __init__(self, n_seconds: int = 60) -> None:
+        """Make up the past."""
+        now = time.perf_counter_ns()
+        times = [now - s * NS_PER_S for s in range(n_seconds, 0, -1)]
+        self.samples = [data.gpu_sample(t, i) for i, t in enumerate(times)]
+        self.host = [data.host_sample(t, i) for i, t in enumerate(times)]
+        self.subscribers: list[Callable[[str, GpuSample | HostSample], None]] = []
+
+    def push(self, sample: GpuSample | None = None) -> None:
+        """Add a reading."""
+        new = sample or data.gpu_sample(time.perf_counter_ns(), len(self.samples))
+        self.samples.append(new)
+        for subscriber in list(self.subscribers):
+            subscriber(new.key, new)
+
+    def subscribe(
+        self, callback: Callable[[str, GpuSample | HostSample], None]
+    ) -> Callable[[], None]:
+        """Call ``callback`` with what ``push`` adds."""
+        self.subscribers.append(callback)
+        return lambda: self.subscribers.remove(callback)
+
+    def latest(self, key: str) -> tuple[GpuSample, ...]:
+        """Return the newest reading."""
+        if key == data.ASLEEP_KEY:
+            return (data.asleep_sample(time.perf_counter_ns()),)
+        return (self.samples[-1],)
+
+    def latest_host(self) -> HostSample | None:
+        """Return the newest reading of the host."""
+        return self.host[-1]
+
+    def series(self, key: str, field: str) -> Series | None:
+        """Return a column."""
+        if key == data.ASLEEP_KEY:
+            return None
+        rows: list[GpuSample] | list[HostSample] = self.host if key == "host" else self.samples
+        values = [getattr(r, field) for r in rows]
+        return Series(
+            array("d", [r.t_ns / NS_PER_S for r in rows]),
+            array("d", [float("nan") if v is None else v for v in values]),
+        )
+
+
+class FakeChat:
+    """An engine that streams ``ANSWER`` word by word."""
+
+    def __init__(self, session: "FakeSession") -> None:
+        """Prepare; nothing is loaded."""
+        self._session = session
+        self.settings = data.settings(28)
+        self.profile_id: str | None = "ab12"
+        self.has_template = session.has_template
+        self.notes: tuple[str, ...] = ()
+        self.is_running = False
+
+    def load(self) -> Iterator[TrialProgress]:
+        """Load in two steps, or fail as the session is told to."""
+        if self._session.problem is not None:
+            raise self._session.problem
+        yield TrialProgress(phase="load", frac=0.5)
+        self.is_running = True
+
+    def close(self) -> None:
+        """Unload."""
+        self.is_running = False
+
+    def generate(
+        self,
+        messages: tuple[ChatMessage, ...],
+        sampling: Sampling | None = None,
+        max_tokens: int | None = None,
+    ) -> Iterator[ChatEvent]:
+        """Stream the answer; the session may hold it, or break it in the middle."""
+        self._session.asked.append(messages)
+        words = ANSWER.split(" ")
+        for index, word in enumerate(words):
+            if index == len(words) // 2:
+                self._session.wait_if_held()
+                if self._session.breaks:
+                    self.is_running = False
+                    error = ErrorInfo(code="crashed", message="The engine ended.", hint="Restart.")
+                    yield GenerationFinished(reason="error", n_prompt=20, n_gen=index, error=error)
+                    return
+            yield TokenGenerated(text=("" if index == 0 else " ") + word, n_tok=index + 1)
+        yield GenerationFinished(
+            reason="stop", n_prompt=640, n_prompt_reused=600, n_gen=len(words), ttft_ms=212.0,
+            prefill_tok_s=1930.0, decode_tok_s=39.7,
+        )  # fmt: skip
+
+    def __enter__(self) -> Self:
+        """Load."""
+        list(self.load())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Unload."""
+        self.close()
+
+
+class FakeSession:
+    """Plays ``tests.fakes.window_data``.
+
+    Attributes:
+        gate: While clear, a search stops before trial ``hold_at`` and an answer in its middle.
+        problem: Raised instead of a search, a model or a chat.
+        crash: Raised in the middle of a search, as a bug would be.
+        breaks: Whether an answer ends with a dead engine.
+    """
+
+    def __init__(self, machine: Machine = data.MACHINE, *, has_results: bool = True) -> None:
+        """Play ``machine``."""
+        self._machine = machine
+        self._has_results = has_results
+        self.fake_telemetry = FakeTelemetry()
+        self.gate = threading.Event()
+        self.gate.set()
+        self.hold_at = 6
+        self.problem: EnvironmentProblem | None = None
+        self.crash: Exception | None = None
+        self.breaks = False
+        self.has_template = True
+        self.asked: list[tuple[ChatMessage, ...]] = []
+        self.requests: list[tuple[str, SweepRequest]] = []
+        self.is_closed = False
+
+    def wait_if_held(self, cancel: threading.Event | None = None) -> None:
+        """Wait for the gate, or for a cancel."""
+        while not self.gate.wait(0.02):
+            if cancel is not None and cancel.is_set():
+                return
+
+    def machine(self, *, refresh: bool = False) -> Machine:
+        """Return the machine."""
+        return self._machine
+
+    def telemetry(self, interval_s: float | None = None) -> FakeTelemetry:
+        """Return the readings."""
+        return self.fake_telemetry
+
+    def models(self) -> tuple[ModelEntry, ...]:
+        """Return three models, one of them broken."""
+        return (
+            ModelEntry(id="lmstudio:qwen", origin="LM Studio", name="Qwen2.5-7B-Instruct-Q4_K_M",
+                       path=data.SPEC.path, file_bytes=data.SPEC.file_bytes, arch="qwen2",
+                       quant="Q4_K_M", verdict=Verdict.FITS),
+            ModelEntry(id="ollama:mixtral", origin="Ollama", name="mixtral:8x7b",
+                       path="/models/mixtral", file_bytes=26442 * MIB, arch="llama",
+                       quant="Q4_0", verdict=Verdict.DOES_NOT_FIT),
+            ModelEntry(id="hf:broken", origin="Hugging Face", name="org/half-a-download.gguf",
+                       path="/models/half.gguf", file_bytes=800 * MIB,
+                       problem="the file ends inside the tensor table"),
+        )  # fmt: skip
+
+    def inspect(self, model: str) -> ModelSpec:
+        """Return the made-up model."""
+        if self.problem is not None:
+            raise self.problem
+        return data.SPEC
+
+    def default_settings(self, spec: ModelSpec, n_ctx: int) -> Settings:
+        """Return all layers that fit."""
+        return data.settings(29 if n_ctx <= 8192 else 24, n_ctx=n_ctx)
+
+    def estimate(self, spec: ModelSpec, settings: Settings) -> Estimate:
+        """Return the made-up need."""
+        return Estimate(
+            settings=settings, estimate=data.memory(settings.n_gpu_layers, settings.n_ctx),
+            max_n_gpu_layers=settings.n_gpu_layers, max_n_ctx=16384,
+        )  # fmt: skip
+
+    def tune(
+        self, model: str, request: SweepRequest, *, cancel: threading.Event
+    ) -> Iterator[SweepEvent]:
+        """Play the search; a cancel ends it with what was measured."""
+        self.requests.append((model, request))
+        if self.problem is not None:
+            raise self.problem
+        n_trials = 0
+        for event in data.events():
+            if cancel.is_set() and not isinstance(event, SweepPlanned):
+                stopped = data.result(SweepStatus.CANCELLED, n_trials)
+                yield SweepFinished(result=stopped)
+                return
+            yield event  # type: ignore[misc]
+            if isinstance(event, TrialFinished):
+                n_trials += 1
+                if n_trials == self.hold_at:
+                    self.wait_if_held(cancel)
+                    if self.crash is not None:
+                        raise self.crash
+
+    def sweeps(self) -> tuple[StoredSweep, ...]:
+        """Return two stored searches."""
+        if not self._has_results:
+            return ()
+        mark = SweepFingerprint(
+            model="f1", engine="b6700", driver="580", devices=(), power_source="ac", goal="chat"
+        )
+        whole = StoredSweep(
+            id=2, created_utc="2026-01-12T18:20:00Z", status=SweepStatus.COMPLETE,
+            request=SweepRequest(), plan=data.PLAN, fingerprint=mark, policy_version=1,
+            model_name=data.SPEC.name, model_path=data.SPEC.path, n_trials=len(data.TRIALS),
+            recommended=data.recommended(0, 6.9, "ab12"),
+        )  # fmt: skip
+        part = msgspec.structs.replace(
+            whole,
+            id=1,
+            created_utc="2026-01-11T09:02:00Z",
+            status=SweepStatus.CANCELLED,
+            n_trials=6,
+        )
+        return (whole, part)
+
+    def sweep(self, sweep_id: int) -> SweepResult:
+        """Return a stored answer."""
+        return data.result() if sweep_id == 2 else data.result(SweepStatus.CANCELLED, 6)
+
+    def profiles(self) -> tuple[Profile, ...]:
+        """Return one profile."""
+        if not self._has_results:
+            return ()
+        point = data.recommended(0, 6.9, "ab12")
+        return (
+            Profile(id="ab12", name="Qwen chat", settings=point.settings, model_fingerprint="f1",
+                    model_name=data.SPEC.name, model_path=data.SPEC.path,
+                    decode_tok_s=point.decode_tok_s),
+        )  # fmt: skip
+
+    def export(self, profile_id: str, form: str) -> str:
+        """Return a command."""
+        return f"llama-server --n-gpu-layers 28 # {form} {profile_id}"
+
+    def chat(self, model: str, profile_id: str | None = None) -> FakeChat:
+        """Return the engine that answers."""
+        return FakeChat(self)
+
+    def close(self) -> None:
+        """Remember that it was closed."""
+        self.is_closed = True

@@ -1,0 +1,25 @@
+"""Advice: findings with their sentences, and nothing where there is nothing."""
+
+from pytestqt.qtbot import QtBot
+
+from app.domain.finding import Finding, Severity
+from views.advice_page import AdvicePage, sentence
+from views.widgets import Card, Kit
+
+
+def test_findings_are_shown_with_their_remedy(kit: Kit, qtbot: QtBot) -> None:
+    """Each finding must have a card; the empty state must go."""
+    page = AdvicePage(kit)
+    qtbot.addWidget(page)
+    page.show_findings(
+        [Finding(id="on_battery", severity=Severity.WARNING, evidence={"battery_pct": 40.0})]
+    )
+    assert len(page._list.findChildren(Card)) == 1
+    assert page._empty.isHidden()
+    page.show_findings([])
+    assert not page._empty.isHidden()
+
+
+def test_unknown_finding_is_still_readable() -> None:
+    """A finding without a text must not break the page."""
+    assert sentence("finding", Finding(id="odd_thing", severity=Severity.HINT)) == "odd thing"

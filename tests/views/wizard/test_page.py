@@ -1,0 +1,221 @@
+"""The wizard: from a model to its settings, by mouse, by keyboard, in one click."""
+
+import pytest
+from PySide6.QtCore import QMimeData, QPoint, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.domain.errors import EnvironmentProblem
+from app.domain.sweep import BudgetName, Goal, SweepRequest
+from tests.fakes import window_data as data
+from tests.fakes.session import FakeSession
+from views.late_pages import LatePages
+from views.main_window import MainWindow
+from views.wizard.page import WizardPage
+
+
+@pytest.fixture
+def wizard(window: MainWindow, late: LatePages, qtbot: QtBot) -> WizardPage:
+    """Return the wizard, shown, with its list of models."""
+    window.open_page("tune")
+    page = late.wizard
+    qtbot.waitUntil(lambda: len(page.model_step.table.rows.rows) > 1)
+    return page
+
+
+def test_one_click_needs_no_other_decision(
+    wizard: WizardPage, session: FakeSession, qtbot: QtBot
+) -> None:
+    """One press must lead to a result with chat on the found settings at hand."""
+    wizard.model_step.quick.click()
+    qtbot.waitUntil(lambda: wizard.step == "result")
+    assert session.requests == [("demo", SweepRequest())]
+    assert wizard.result_step._numbers[0].text().endswith("tok/s")
+    assert wizard.result_step.chat.isEnabled()
+
+
+def test_keyboard_alone_completes_the_wizard(
+    wizard: WizardPage, session: FakeSession, window: MainWindow, qtbot: QtBot
+) -> None:
+    """Every step must be reachable and passable with Tab, arrows, Space and Return."""
+
+    def press(key: Qt.Key) -> None:
+        focus = QApplication.focusWidget()
+        assert focus is not None
+        QTest.keyClick(focus, key)
+
+    def tab_to(target: object) -> None:
+        for _ in range(60):
+            if QApplication.focusWidget() is target:
+                return
+            press(Qt.Key.Key_Tab)
+        pytest.fail(f"Tab never reaches {target}")
+
+    window.activateWindow()
+    wizard.model_step.quick.setFocus()
+    tab_to(wizard.model_step.table)
+    press(Qt.Key.Key_Down)
+    press(Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: wizard.step == "goal")
+    tab_to(wizard.goal_step.goals._buttons[Goal.CHAT])
+    press(Qt.Key.Key_Down)
+    assert wizard.goal_step.goals.goal is Goal.DOCUMENTS
+    tab_to(wizard.goal_step.constraints.context)
+    press(Qt.Key.Key_Right)
+    tab_to(wizard.goal_step.next)
+    press(Qt.Key.Key_Space)
+    qtbot.waitUntil(wizard.plan_step.start.isEnabled)
+    tab_to(wizard.plan_step.start)
+    press(Qt.Key.Key_Space)
+    qtbot.waitUntil(lambda: wizard.step == "result")
+    model, request = session.requests[0]
+    assert model == data.SPEC.path
+    assert request.goal is Goal.DOCUMENTS
+    assert request.n_ctx_min == 16384
+    assert QApplication.focusWidget() is wizard.result_step.chat
+
+
+def test_nothing_runs_before_the_plan_is_accepted(
+    wizard: WizardPage, window: MainWindow, qtbot: QtBot
+) -> None:
+    """The plan must be on screen while nothing is measured; Back must drop it."""
+    wizard.choose_model("x")
+    qtbot.waitUntil(lambda: wizard.step == "goal")
+    wizard.goal_step.next.click()
+    qtbot.waitUntil(wizard.plan_step.start.isEnabled)
+    assert len(wizard.plan_step.table.rows.rows) == 5
+    assert wizard.run_step._trials == []
+    wizard.plan_step.back_requested.emit()
+    qtbot.waitUntil(lambda: not window.jobs.running())
+    assert wizard.step == "goal"
+    assert not wizard.runner.is_running
+
+
+def test_estimate_follows_the_slider(wizard: WizardPage, qtbot: QtBot) -> None:
+    """Moving the context must change the estimate on screen."""
+    wizard.choose_model("x")
+    qtbot.waitUntil(lambda: bool(wizard.goal_step.estimate._bars))
+    panel = wizard.goal_step.estimate
+    qtbot.waitUntil(lambda: "29 of 29" in panel._text.text())
+    wizard.goal_step.constraints.need_context(32768)
+    qtbot.waitUntil(lambda: "24 of 29" in panel._text.text())
+
+
+def test_bounds_become_the_request(wizard: WizardPage, qtbot: QtBot) -> None:
+    """What the form shows must be what is asked."""
+    form = wizard.goal_step.constraints
+    form.floor.setValue(12.5)
+    form.headroom.setValue(512)
+    form.q8.setChecked(True)
+    form.budget.setCurrentIndex(0)
+    asked = form.request(Goal.CHAT)
+    assert asked == SweepRequest(
+        goal=Goal.CHAT, n_ctx_min=4096, floor_tok_s=12.5, headroom_bytes=512 << 20,
+        kv_types=("f16", "q8_0"), budget=BudgetName.QUICK,
+    )  # fmt: skip
+
+
+def test_stop_keeps_what_was_measured(
+    wizard: WizardPage, session: FakeSession, qtbot: QtBot
+) -> None:
+    """Stopping in the middle must end in a result with the trials so far."""
+    session.gate.clear()
+    wizard.model_step.quick.click()
+    qtbot.waitUntil(lambda: len(wizard.run_step._trials) == session.hold_at)
+    plot = wizard.run_step.plot
+    qtbot.waitUntil(lambda: plot.summary.startswith("Decode is best at GPU layers 28"))
+    wizard.run_step.stop.click()
+    qtbot.waitUntil(lambda: wizard.step == "result")
+    assert "stopped by you" in wizard.result_step._status.text
+    assert len(wizard.result_step.plot.table.rows.rows) == session.hold_at
+
+
+def test_escape_stops_the_search(
+    wizard: WizardPage, session: FakeSession, window: MainWindow, qtbot: QtBot
+) -> None:
+    """Esc must stop what runs."""
+    session.gate.clear()
+    wizard.model_step.quick.click()
+    qtbot.waitUntil(lambda: len(wizard.run_step._trials) == session.hold_at)
+    QTest.keyClick(wizard.run_step, Qt.Key.Key_Escape)
+    qtbot.waitUntil(lambda: wizard.step == "result")
+
+
+def test_missing_model_is_said(wizard: WizardPage, session: FakeSession, qtbot: QtBot) -> None:
+    """A model that has gone must be named on the page, with what to do."""
+    session.problem = EnvironmentProblem("not_found", "There is no x.gguf.", "Choose another.")
+    wizard.choose_model("x.gguf")
+    qtbot.waitUntil(lambda: wizard.model_step.banner.text != "")
+    assert wizard.model_step.banner.text == "There is no x.gguf. Choose another."
+    assert wizard.step == "model"
+
+
+def test_search_that_cannot_start_is_said(
+    wizard: WizardPage, session: FakeSession, qtbot: QtBot
+) -> None:
+    """A refused search must lead back with its reason, and the next one must be possible."""
+    session.problem = EnvironmentProblem("busy", "The GPU is in use by a chat.", "Close it.")
+    wizard.model_step.quick.click()
+    qtbot.waitUntil(lambda: wizard.model_step.banner.text != "")
+    assert "in use by a chat" in wizard.model_step.banner.text
+    session.problem = None
+    qtbot.waitUntil(lambda: not wizard.runner.is_running)
+    wizard.model_step.quick.click()
+    qtbot.waitUntil(lambda: wizard.step == "result")
+
+
+def test_bug_in_the_middle_does_not_end_the_window(
+    wizard: WizardPage, session: FakeSession, qtbot: QtBot
+) -> None:
+    """A mistake of ours must become a sentence; the window must go on."""
+    session.gate.clear()
+    session.crash = RuntimeError("boom")
+    wizard.model_step.quick.click()
+    qtbot.waitUntil(lambda: len(wizard.run_step._trials) == session.hold_at)
+    session.gate.set()
+    qtbot.waitUntil(lambda: "boom" in wizard.model_step.banner.text)
+
+
+def test_dropped_file_is_chosen(wizard: WizardPage, qtbot: QtBot) -> None:
+    """A .gguf dropped on the page must be taken, spaces and umlauts included; others not."""
+
+    def drop(path: str) -> bool:
+        mime = QMimeData()
+        mime.setUrls([QUrl.fromLocalFile(path)])
+        step = wizard.model_step
+        action, buttons = Qt.DropAction.CopyAction, Qt.MouseButton.LeftButton
+        no_key = Qt.KeyboardModifier.NoModifier
+        enter = QDragEnterEvent(QPoint(5, 5), action, mime, buttons, no_key)
+        enter.ignore()
+        step.dragEnterEvent(enter)
+        if enter.isAccepted():
+            step.dropEvent(QDropEvent(QPoint(5, 5), action, mime, buttons, no_key))
+        return enter.isAccepted()
+
+    assert not drop("/tmp/picture.png")
+    with qtbot.waitSignal(wizard.model_step.model_chosen) as chosen:
+        assert drop("/tmp/mein Modell ü.GGUF")
+    assert chosen.args == ["/tmp/mein Modell ü.GGUF"]
+    qtbot.waitUntil(lambda: wizard.step == "goal")
+
+
+def test_broken_model_cannot_be_chosen(wizard: WizardPage) -> None:
+    """A row whose file is broken must say why and not lead on."""
+    table = wizard.model_step.table
+    table.selectRow(3)
+    assert not wizard.model_step.next.isEnabled()
+    assert "tensor table" in table.rows.rows[3][3]
+
+
+def test_export_goes_to_the_clipboard(wizard: WizardPage, qtbot: QtBot) -> None:
+    """An exported command must be on the clipboard and said so."""
+    wizard.model_step.quick.click()
+    qtbot.waitUntil(lambda: wizard.step == "result")
+    view = wizard.result_step
+    view._export.menu().actions()[0].trigger()
+    qtbot.waitUntil(lambda: "llama-server" in view.banner.text)
+    assert QApplication.clipboard().text() == "llama-server --n-gpu-layers 28 # llama-server ab12"
+    view._copy.click()
+    assert "39.6 tok/s decode" in QApplication.clipboard().text()

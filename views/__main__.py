@@ -1,0 +1,74 @@
+"""Composition root of the window."""
+
+import gc
+import logging
+import os
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from PySide6.QtWidgets import QApplication
+
+    from views.main_window import MainWindow
+    from views.port import SessionPort
+
+
+def main(argv: "Sequence[str] | None" = None) -> int:
+    """Open the window and return the exit code."""
+    from app.runtime import has_display
+    from views.preflight import NO_DISPLAY, missing_libraries, sentence
+
+    # Qt would abort where these are missing, so they are looked for before.
+    missing = missing_libraries(needs_x11=has_display())
+    if missing:
+        sys.stderr.write(sentence(missing) + "\n")
+        return 3
+    if not has_display() and not os.environ.get("QT_QPA_PLATFORM"):
+        sys.stderr.write(NO_DISPLAY + "\n")
+        return 3
+    logging.basicConfig(level=logging.WARNING)
+    app, window = build(sys.argv if argv is None else argv)
+    from views.interrupt import Interrupts
+
+    Interrupts(window).interrupted.connect(window.finish)
+    window.show()
+    window.start()
+    return app.exec()
+
+
+def build(argv: "Sequence[str]") -> "tuple[QApplication, MainWindow]":
+    """Return application and window, wired to this machine, not yet shown."""
+    from PySide6.QtWidgets import QApplication
+
+    from views.icons import Icons
+    from views.main_window import MainWindow
+    from views.state import load_state
+    from views.theme import Theme
+    from views.widgets import Kit
+
+    app = QApplication(list(argv))
+    app.setApplicationName("RigTune")
+    app.setDesktopFileName("rigtune")
+    state = load_state()
+    theme = Theme(app, state.scheme)
+    kit = Kit(theme, Icons(theme))
+    app.setWindowIcon(kit.icons.icon("rigtune"))
+    window = MainWindow(kit, _open_session, state)
+    # What start-up made lives as long as the window. Taken from the garbage collector, whose
+    # full rounds would otherwise hold the GUI thread for tens of milliseconds each.
+    window.pages_built.connect(gc.freeze)
+    return app, window
+
+
+def _open_session() -> "SessionPort":
+    # Called on a thread: the core's code takes half of the start-up to import.
+    from app.session import Session
+    from probes import registry
+
+    return Session(registry)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

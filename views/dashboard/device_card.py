@@ -1,0 +1,129 @@
+"""A card with live strips: the part that GPU cards and the CPU card share."""
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Slot
+from PySide6.QtWidgets import (
+    QGridLayout,
+    QHBoxLayout,
+    QSizePolicy,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.domain.units import MISSING
+from views.dashboard.strips import Strip, statistics
+from views.feed import TelemetryFeed
+from views.plots.live_strip import LiveStrip, Point
+from views.theme import scale_font
+from views.widgets.basics import Card, Heading, Kit, text_label
+from views.widgets.pill import Pill
+from views.widgets.table import Table
+
+
+class DeviceCard(Card):
+    """Icon, name, state, facts, strips, and the table that says the same."""
+
+    def __init__(self, kit: Kit, icon: str, name: str, facts: str, strips: Sequence[Strip]) -> None:
+        """Build the card; strips without any reading hide once others have one."""
+        super().__init__(kit)
+        self._kit = kit
+        self.name = name
+        self.has_readings = False
+        self._points: dict[str, list[Point]] = {}
+        self.setAccessibleName(name)
+        self.pill = Pill(kit)
+        self.column.addLayout(self._header(icon, facts))
+        self._strips = {strip.field: LiveStrip(kit, strip.info) for strip in strips}
+        self._graphs = QWidget()
+        self._grid = QGridLayout(self._graphs)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setHorizontalSpacing(4 * kit.unit)
+        self._grid.setVerticalSpacing(3 * kit.unit)
+        self.table = Table(
+            kit, self.tr("Readings of {name}").format(name=name),
+            [self.tr("Quantity"), self.tr("Now"), self.tr("Lowest"), self.tr("Mean"),
+             self.tr("Highest")],
+        )  # fmt: skip
+        # The card is as high as its curves; the table scrolls where it needs more.
+        self.table.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Ignored)
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self._graphs)
+        self._stack.addWidget(self.table)
+        self.column.addWidget(self._stack)
+        self._arrange(tuple(self._strips))
+
+    def _header(self, icon: str, facts: str) -> QHBoxLayout:
+        row = QHBoxLayout()
+        row.setSpacing(3 * self._kit.unit)
+        row.addWidget(self._kit.icon_label(icon, "accent", 8 * self._kit.unit))
+        texts = QVBoxLayout()
+        texts.setSpacing(0)
+        texts.addWidget(Heading(self.name, 1.15))
+        self._facts = text_label(facts, muted=True)
+        scale_font(self._facts, 0.95)
+        texts.addWidget(self._facts)
+        row.addLayout(texts, 1)
+        row.addWidget(self.pill)
+        return row
+
+    def show_series(
+        self, feed: TelemetryFeed, key: str, window_s: float, missing: dict[str, str]
+    ) -> None:
+        """Show the newest readings.
+
+        Args:
+            feed: Where they come from.
+            key: The device.
+            window_s: Length of the window, seconds.
+            missing: Why a field has no reading now.
+        """
+        points_of = {field: feed.points(key, field, window_s) for field in self._strips}
+        shown = []
+        for field, strip in self._strips.items():
+            points = points_of[field]
+            if statistics(points) is None:
+                continue  # this device does not tell; a capability that is not there is not shown
+            shown.append(field)
+            strip.show_points(points, window_s, missing.get(field, ""))
+        if shown:
+            self.has_readings = True
+            self._arrange(tuple(shown))
+        self._points = {field: points_of[field] for field in shown}
+        if self.table.isVisible():
+            self._fill_table()
+
+    def _fill_table(self) -> None:
+        self.table.set_rows([self._row(field) for field in self._points])
+
+    def _row(self, field: str) -> list[str]:
+        strip, points = self._strips[field], self._points[field]
+        newest = points[-1][1]
+        now = MISSING if newest is None else strip.format(newest)
+        return [strip.info.name, now, *map(strip.format, statistics(points) or ())]
+
+    @Slot(bool)
+    def show_as_table(self, is_table: bool) -> None:  # noqa: FBT001
+        """Show numbers instead of curves."""
+        self._stack.setCurrentIndex(int(is_table))
+        self._fill_table()
+
+    def hide_strips(self) -> None:
+        """Show no curves: nothing can be read now."""
+        self._arrange(())
+
+    def _arrange(self, shown: tuple[str, ...]) -> None:
+        if shown == getattr(self, "_shown", None):
+            return
+        self._shown = shown
+        self._stack.setVisible(bool(shown))
+        columns = 2 if len(shown) in (2, 4) else 3
+        for strip in self._strips.values():
+            self._grid.removeWidget(strip)
+            strip.hide()
+        for index, field in enumerate(shown):
+            self._grid.addWidget(self._strips[field], index // columns, index % columns)
+            self._strips[field].show()
+        for column in range(3):
+            self._grid.setColumnStretch(column, 1 if column < columns else 0)

@@ -1,0 +1,117 @@
+"""One GPU: who it is, how it is connected, what it does."""
+
+from PySide6.QtCore import QCoreApplication
+
+from app.domain.machine import Gpu, GpuKind, GpuSample, PowerState
+from app.domain.units import format_bytes
+from views.dashboard.device_card import DeviceCard
+from views.dashboard.strips import gpu_strips
+from views.feed import TelemetryFeed
+from views.widgets.basics import Kit, text_label
+from views.widgets.memory_split import MemorySplit
+
+translate = QCoreApplication.translate
+
+
+class GpuCard(DeviceCard):
+    """A card per GPU."""
+
+    def __init__(self, kit: Kit, gpu: Gpu) -> None:
+        """Build the card of ``gpu``."""
+        super().__init__(kit, "gpu", gpu_name(gpu), gpu_facts(gpu), gpu_strips(gpu.info))
+        self._gpu = gpu
+        self._memory = MemorySplit(kit)
+        self._memory.hide()
+        self.column.addWidget(self._memory)
+        self._note = text_label(muted=True)
+        self._note.hide()
+        self.column.addWidget(self._note)
+        self._lasting_note = gpu.unmatched or ""
+        if not gpu.engine:
+            self._lasting_note = self.tr(
+                "This engine build has no backend for this GPU, so it will not be used."
+            )
+        self._say(self._lasting_note)
+        self.pill.show_state(*self._first_state())
+
+    def refresh(self, feed: TelemetryFeed, window_s: float) -> None:
+        """Show the newest readings."""
+        newest = feed.latest(self._gpu.key)
+        if newest is None:
+            return
+        if newest.power_state is PowerState.ASLEEP:
+            self.pill.show_state(self.tr("asleep"), "muted", "asleep")
+            self._say(self.tr("It sleeps to save power. RigTune does not wake it for a graph."))
+            self.hide_strips()
+            self._memory.hide()
+            return
+        self._note.setVisible(bool(self._lasting_note))
+        self._note.setText(self._lasting_note)
+        self.pill.show_state(*state_of(newest))
+        self.show_series(feed, self._gpu.key, window_s, newest.missing)
+        total = self._gpu.info.vram_total_bytes if self._gpu.info else None
+        self._memory.show_sample(newest, total)
+
+    def _first_state(self) -> tuple[str, str]:
+        if self._gpu.info is None:
+            return self.tr("seen by the engine only"), "muted"
+        return self.tr("waiting for readings"), "muted"
+
+    def _say(self, text: str) -> None:
+        self._note.setText(text)
+        self._note.setVisible(bool(text))
+
+
+def state_of(sample: GpuSample) -> tuple[str, str]:
+    """Return what the GPU does, and the tone to say it in."""
+    if sample.throttle:
+        return translate("GpuCard", "throttled: {why}").format(
+            why=", ".join(sample.throttle)
+        ), "warn"
+    if sample.busy_pct is None:
+        return translate("GpuCard", "awake"), "good"
+    return (
+        (translate("GpuCard", "working"), "info")
+        if sample.busy_pct >= 10
+        else (translate("GpuCard", "idle"), "good")
+    )
+
+
+def gpu_name(gpu: Gpu) -> str:
+    """Return the best name there is."""
+    if gpu.info is not None and gpu.info.name:
+        return gpu.info.name
+    return gpu.engine[0].description if gpu.engine else gpu.key
+
+
+def gpu_facts(gpu: Gpu) -> str:
+    """Return identity and connection in one line."""
+    info = gpu.info
+    parts = []
+    kind = info.kind if info else gpu.engine[0].kind
+    kinds = {
+        GpuKind.DISCRETE: translate("GpuCard", "discrete"),
+        GpuKind.INTEGRATED: translate("GpuCard", "integrated"),
+        GpuKind.SOFTWARE: translate("GpuCard", "software device"),
+        GpuKind.REMOTE: translate("GpuCard", "remote device"),
+    }
+    if kind in kinds:
+        parts.append(kinds[kind])
+    total = info.vram_total_bytes if info else gpu.engine[0].total_bytes
+    if total is not None:
+        parts.append(format_bytes(total))
+    if info is not None:
+        if info.driver:
+            parts.append(translate("GpuCard", "driver {name}").format(name=info.driver))
+        if info.pcie_gen_max and info.pcie_width_max:
+            text = translate("GpuCard", "PCIe {gen} x{width}")
+            parts.append(text.format(gen=info.pcie_gen_max, width=info.pcie_width_max))
+        if info.drives_display:
+            parts.append(translate("GpuCard", "drives the display"))
+    if gpu.engine:
+        parts.append(
+            translate("GpuCard", "engine: {names}").format(
+                names=", ".join(d.name for d in gpu.engine)
+            )
+        )
+    return " · ".join(parts)

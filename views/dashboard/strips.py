@@ -1,0 +1,105 @@
+"""Which live strips a device gets."""
+
+from collections.abc import Iterable
+
+from PySide6.QtCore import QCoreApplication
+
+from app.domain.machine import GpuInfo, HostInfo
+from app.domain.record import Record
+from app.domain.units import GIB, MIB
+from views.plots.live_strip import Point, StripInfo
+
+translate = QCoreApplication.translate
+
+
+class Strip(Record, frozen=True, kw_only=True):
+    """A strip and the field of a sample it shows."""
+
+    field: str
+    info: StripInfo
+
+
+def gpu_strips(info: GpuInfo | None) -> tuple[Strip, ...]:
+    """Return every strip a GPU could have; those never read are not shown."""
+    total = info.vram_total_bytes if info else None
+    slowdown = info.temp_slowdown_c if info else None
+    limit = info.power_limit_default_w if info else None
+    infos = {
+        "busy_pct": StripInfo(
+            name=translate("Strips", "Busy time"), color="prefill", unit="%", top=100.0
+        ),
+        "vram_used_bytes": StripInfo(
+            name=translate("Strips", "VRAM in use"),
+            color="memory",
+            unit="GiB",
+            scale=1 / GIB,
+            decimals=2,
+            top=None if total is None else float(total),
+        ),
+        "power_w": StripInfo(
+            name=translate("Strips", "Power"),
+            color="power",
+            unit="W",
+            limit=limit,
+            limit_name=translate("Strips", "limit"),
+        ),
+        "temp_c": StripInfo(
+            name=translate("Strips", "Temperature"),
+            color="heat",
+            unit="°C",
+            top=(slowdown or 95.0) + 15,
+            limit=slowdown,
+            limit_name=translate("Strips", "limit"),
+        ),
+        "clock_mhz": StripInfo(name=translate("Strips", "Core clock"), color="decode", unit="MHz"),
+        "shared_used_bytes": StripInfo(
+            name=translate("Strips", "Shared memory"), color="memory", unit="MiB", scale=1 / MIB
+        ),
+        "pcie_rx_bytes_s": StripInfo(
+            name=translate("Strips", "PCIe to the GPU"),
+            color="prefill",
+            unit="GB/s",
+            scale=1e-9,
+            decimals=1,
+        ),
+    }
+    return tuple(Strip(field=field, info=strip) for field, strip in infos.items())
+
+
+def host_strips(host: HostInfo) -> tuple[Strip, ...]:
+    """Return the strips of CPU and RAM."""
+    top = None if host.ram_bytes is None else float(host.ram_bytes)
+    infos = {
+        "cpu_busy_pct": StripInfo(
+            name=translate("Strips", "CPU busy time"), color="prefill", unit="%", top=100.0
+        ),
+        "ram_available_bytes": StripInfo(
+            name=translate("Strips", "RAM available"),
+            color="memory",
+            unit="GiB",
+            scale=1 / GIB,
+            decimals=2,
+            top=top,
+        ),
+        "swap_used_bytes": StripInfo(
+            name=translate("Strips", "Swap in use"),
+            color="power",
+            unit="MiB",
+            scale=1 / MIB,
+            top=None if host.swap_bytes is None else float(host.swap_bytes or 1),
+        ),
+        "cpu_temp_c": StripInfo(
+            name=translate("Strips", "CPU temperature"), color="heat", unit="°C", top=110.0
+        ),
+    }
+    if not host.swap_bytes:
+        del infos["swap_used_bytes"]
+    return tuple(Strip(field=field, info=strip) for field, strip in infos.items())
+
+
+def statistics(points: Iterable[Point]) -> tuple[float, float, float] | None:
+    """Return lowest, mean and highest value, or ``None`` without any."""
+    values = [value for _, value in points if value is not None]
+    if not values:
+        return None
+    return min(values), sum(values) / len(values), max(values)

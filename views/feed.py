@@ -1,0 +1,166 @@
+"""Live readings for the window: tells listeners at most twice a second that there are new ones.
+
+The readings themselves stay in ``app.telemetry``, whose ring buffers any thread may read.
+"""
+
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from math import isnan
+from typing import Protocol
+
+import msgspec
+from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
+
+from app.domain.machine import GpuSample, HostSample, PowerState
+from views.plots.live_strip import Point
+
+MIN_GAP_MS = 500
+MAX_POINTS = 240
+HOST = "host"
+
+
+class SeriesPort(Protocol):
+    """One quantity over time, oldest first; NaN where it was not known."""
+
+    @property
+    def t_s(self) -> Sequence[float]:
+        """Times, ``time.perf_counter()`` seconds."""
+        ...
+
+    @property
+    def values(self) -> Sequence[float]:
+        """Values."""
+        ...
+
+
+class TelemetryPort(Protocol):
+    """What the window needs of ``app.telemetry``."""
+
+    def subscribe(
+        self, callback: Callable[[str, GpuSample | HostSample], None]
+    ) -> Callable[[], None]:
+        """Call ``callback`` with every sample, on any thread, until the returned call."""
+        ...
+
+    def latest(self, key: str) -> Sequence[GpuSample]:
+        """Return the newest sample of each probe that reads this GPU, best probe first."""
+        ...
+
+    def latest_host(self) -> HostSample | None:
+        """Return the newest sample of the host."""
+        ...
+
+    def series(self, key: str, field: str) -> SeriesPort | None:
+        """Return the recent past of a field."""
+        ...
+
+
+class TelemetryFeed(QObject):
+    """Readings for the GUI thread.
+
+    Signals:
+        updated: There are new readings; not sent while nobody looks.
+    """
+
+    updated = Signal()
+    _woken = Signal()
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        """Start without a source."""
+        super().__init__(parent)
+        self._telemetry: TelemetryPort | None = None
+        self._unsubscribe: Callable[[], None] | None = None
+        self._is_active = False
+        self._is_told = False
+        self._gap = QTimer(self)
+        self._gap.setSingleShot(True)
+        self._gap.setInterval(MIN_GAP_MS)
+        self._gap.timeout.connect(self._on_gap_over)
+        self._woken.connect(self._on_woken, Qt.ConnectionType.QueuedConnection)
+
+    def attach(self, telemetry: TelemetryPort) -> None:
+        """Listen to ``telemetry`` from now on."""
+        self.detach()
+        self._telemetry = telemetry
+        self._unsubscribe = telemetry.subscribe(self._on_sample)
+        self.updated.emit()
+
+    def detach(self) -> None:
+        """Stop listening."""
+        self._gap.stop()
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+        self._unsubscribe = self._telemetry = None
+
+    def set_active(self, is_active: bool) -> None:  # noqa: FBT001
+        """Tell of new readings, or let them be because nobody looks."""
+        self._is_active = is_active
+        self._is_told = False
+        if not is_active:
+            self._gap.stop()
+
+    def latest(self, key: str) -> GpuSample | None:
+        """Return the newest reading of a GPU, put together from every probe that reads it."""
+        samples = self._telemetry.latest(key) if self._telemetry else ()
+        return merged(samples)
+
+    def latest_host(self) -> HostSample | None:
+        """Return the newest reading of the host."""
+        return self._telemetry.latest_host() if self._telemetry else None
+
+    def points(self, key: str, field: str, window_s: float) -> list[Point]:
+        """Return a field inside the window as points, few enough to draw."""
+        series = self._telemetry.series(key, field) if self._telemetry else None
+        return [] if series is None else recent(series, time.perf_counter(), window_s)
+
+    def _on_sample(self, _key: str, _sample: GpuSample | HostSample) -> None:
+        # Probe threads: one queued call at a time, and none at all while nobody looks.
+        if not self._is_active or self._is_told:
+            return
+        self._is_told = True
+        try:
+            self._woken.emit()
+        except RuntimeError:
+            return  # the window is gone
+
+    @Slot()
+    def _on_woken(self) -> None:
+        if self._is_active and not self._gap.isActive():
+            self._is_told = False
+            self._gap.start()
+            self.updated.emit()
+
+    @Slot()
+    def _on_gap_over(self) -> None:
+        if self._is_told:
+            self._on_woken()
+
+
+def merged(samples: Sequence[GpuSample]) -> GpuSample | None:
+    """Return one reading with, for each field, the first one that is known."""
+    if not samples:
+        return None
+    fields = {}
+    for name in GpuSample.__struct_fields__:
+        values = [getattr(s, name) for s in samples]
+        fields[name] = next((v for v in values if v is not None), None)
+    states = [s.power_state for s in samples if s.power_state is not PowerState.UNKNOWN]
+    fields["power_state"] = states[0] if states else PowerState.UNKNOWN
+    reasons = {name: why for s in reversed(samples) for name, why in s.missing.items()}
+    fields["missing"] = {n: why for n, why in reasons.items() if fields.get(n) is None}
+    return msgspec.structs.replace(samples[0], **fields)
+
+
+def recent(series: SeriesPort, now_s: float, window_s: float) -> list[Point]:
+    """Return the window's points as (age in seconds, value); the highest of each bucket."""
+    first = bisect_left(series.t_s, now_s - window_s)
+    count = len(series.t_s) - first
+    step = max(1, count // MAX_POINTS)
+    found: list[Point] = []
+    # Buckets are counted from the newest reading, so that it is always the last point itself.
+    for end in range(len(series.t_s), first, -step):
+        start = max(first, end - step)
+        values = [v for v in series.values[start:end] if not isnan(v)]
+        found.append((now_s - series.t_s[end - 1], max(values) if values else None))
+    return found[::-1]

@@ -1,0 +1,112 @@
+"""The pages that need pyqtgraph or are not looked at first: built after the window shows."""
+
+from PySide6.QtCore import QObject, QTimer, Signal, Slot
+from PySide6.QtWidgets import QWidget
+
+from views.bridge import Jobs
+from views.chat.page import ChatPage
+from views.port import SessionPort
+from views.results.page import ResultsPage
+from views.state import WindowState
+from views.widgets import Kit
+from views.wizard.page import WizardPage
+
+
+class LatePagesBuilder(QObject):
+    """Builds the pages one per turn of the event loop, so that the window stays quick.
+
+    Signals:
+        finished: ``LatePages``.
+    """
+
+    finished = Signal(object)
+
+    def __init__(self, kit: Kit, session: SessionPort, jobs: Jobs, state: WindowState) -> None:
+        """Prepare; nothing is built before ``start``."""
+        super().__init__()
+        self._state = state
+        self._parts = (kit, session, jobs)
+        self._wizard: WizardPage | None = None
+        self._chat: ChatPage | None = None
+        self._turn = QTimer(self)
+        self._turn.setInterval(0)
+        self._turn.timeout.connect(self._on_turn)
+
+    def start(self) -> None:
+        """Build from the next turn on."""
+        self._turn.start()
+
+    def stop(self) -> None:
+        """Build no more."""
+        self._turn.stop()
+
+    @Slot()
+    def _on_turn(self) -> None:
+        if self._wizard is None:
+            self._wizard = WizardPage(*self._parts, self._state.last_model)
+        elif self._chat is None:
+            self._chat = ChatPage(*self._parts)
+        else:
+            self._turn.stop()
+            results = ResultsPage(*self._parts)
+            self.finished.emit(LatePages(self._wizard, self._chat, results, self._state))
+
+
+class LatePages(QObject):
+    """Wizard, chat and results, and what they say to each other.
+
+    Signals:
+        page_requested: Key of the page to show.
+        state_changed: Fields of ``WindowState`` to remember.
+    """
+
+    page_requested = Signal(str)
+    state_changed = Signal(object)
+
+    def __init__(
+        self, wizard: WizardPage, chat: ChatPage, results: ResultsPage, state: WindowState
+    ) -> None:
+        """Connect the pages."""
+        super().__init__()
+        self.wizard = wizard
+        self.chat = chat
+        self.results = results
+        self._pages: dict[str, QWidget] = {
+            "tune": self.wizard, "chat": self.chat, "results": self.results,
+        }  # fmt: skip
+        if state.last_model:
+            self.chat.offer(state.last_model, state.last_profile or None)
+        self.wizard.chat_requested.connect(self._on_chat_requested)
+        self.wizard.search_started.connect(self._on_search_started)
+        self.results.chat_requested.connect(self._on_chat_requested)
+        self.results.tune_requested.connect(self._on_tune_requested)
+        self.chat.tune_requested.connect(self._on_tune_requested)
+
+    @property
+    def widgets(self) -> tuple[QWidget, ...]:
+        """The pages."""
+        return tuple(self._pages.values())
+
+    def page(self, key: str) -> QWidget:
+        """Return a page by its key."""
+        return self._pages[key]
+
+    def stop(self) -> None:
+        """End what waits for the user; running jobs are cancelled by who closes the window."""
+        self.chat.stop()
+
+    @Slot(str, str)
+    def _on_chat_requested(self, model: str, profile_id: str) -> None:
+        self.chat.offer(model, profile_id or None)
+        self.state_changed.emit({"last_model": model, "last_profile": profile_id})
+        self.page_requested.emit("chat")
+
+    @Slot(str)
+    def _on_search_started(self, model: str) -> None:
+        # The search measures with all memory there is: the chat's model must not hold any.
+        self.chat.unload()
+        self.state_changed.emit({"last_model": model})
+
+    @Slot()
+    def _on_tune_requested(self) -> None:
+        self.page_requested.emit("tune")

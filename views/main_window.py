@@ -1,0 +1,309 @@
+"""The window: pages behind a sidebar, menus, and an orderly end."""
+
+import base64
+import importlib
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import msgspec
+from PySide6.QtCore import QByteArray, QSize, QTimer, Signal, Slot
+from PySide6.QtGui import QCloseEvent, QGuiApplication, QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QStackedWidget, QWidget
+from typing_extensions import override
+
+from app.advice.rules import machine_findings
+from app.advice.text import catalogue
+from app.domain.errors import ErrorInfo
+from app.domain.machine import Machine
+from views.advice_page import AdvicePage
+from views.bridge import Jobs
+from views.closing import ask_before_closing
+from views.dashboard.page import DashboardPage
+from views.feed import TelemetryFeed, TelemetryPort
+from views.menus import Menus
+from views.port import SessionPort
+from views.sidebar import PageEntry, Sidebar
+from views.state import WindowState, save_state
+from views.widgets import Kit
+
+if TYPE_CHECKING:
+    from views.late_pages import LatePages, LatePagesBuilder
+
+MIN_SIZE = QSize(900, 600)
+INTERVAL_S = 1.0
+CLOSE_BUDGET_MS = 10_000
+NARROW_PX = 800
+NARROW_CHARS = 110
+
+
+class MainWindow(QMainWindow):
+    """Wires the pages to the session; decides nothing.
+
+    Signals:
+        pages_built: Every page is there; start-up is over.
+    """
+
+    pages_built = Signal()
+
+    def __init__(
+        self, kit: Kit, open_session: Callable[[], SessionPort], state: WindowState
+    ) -> None:
+        """Build the frame and the two pages that are there at once.
+
+        Args:
+            kit: Look and icons.
+            open_session: Makes the session; called once, on a thread, after the window shows.
+            state: What the last window left behind.
+        """
+        super().__init__()
+        self._kit = kit
+        self._open_session = open_session
+        self._session: SessionPort | None = None
+        self._late_module: ModuleType | None = None
+        self.state = state
+        self.jobs = Jobs(self)
+        self.feed = TelemetryFeed(self)
+        self._is_closing = self._is_saved = self._is_given_up = self._has_failed = False
+        self._deadline = QTimer(self)
+        self._deadline.setSingleShot(True)
+        self._deadline.setInterval(CLOSE_BUDGET_MS)
+        self._deadline.timeout.connect(self._on_deadline)
+        self.setWindowTitle("RigTune")
+        self.entries = self._entries()
+        self.sidebar = Sidebar(kit, self.entries)
+        self._stack = QStackedWidget()
+        self._late: LatePages | None = None
+        self._builder: LatePagesBuilder | None = None
+        self.dashboard = DashboardPage(kit, self.feed)
+        self.advice = AdvicePage(kit)
+        self._stack.addWidget(self.dashboard)
+        self._stack.addWidget(self.advice)
+        self._wanted = "dashboard"
+        self._lay_out()
+        Menus(kit, self, self)
+        self.sidebar.page_chosen.connect(self.open_page)
+        self.dashboard.tune_requested.connect(self._on_tune_requested)
+        self.advice.refresh_requested.connect(self._on_refresh_requested)
+        self.jobs.idle.connect(self._on_jobs_idle)
+        self.open_page("dashboard")
+
+    def start(self) -> None:
+        """Look at the machine and load the other pages' code, both beside the window."""
+        self._look_at_machine(refresh=False)
+        # Imported on a thread: pyqtgraph and numpy take longer than a frame.
+        warm_up = self.jobs.start("warm-up", _import_late_pages)
+        warm_up.event_arrived.connect(self._on_warmed_up)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether start-up is over: every page is built, the machine is known or cannot be."""
+        return self._late is not None and (self.dashboard.is_ready or self._has_failed)
+
+    @property
+    def late(self) -> "LatePages | None":
+        """The pages built after the window showed; ``None`` until then."""
+        return self._late
+
+    @Slot(str)
+    def open_page(self, key: str) -> None:
+        """Show a page; one that is still being built shows as soon as it is."""
+        self._wanted = key
+        self.sidebar.show_page(key)
+        page = self._page(key)
+        if page is not None:
+            self._stack.setCurrentWidget(page)
+
+    @Slot()
+    def open_model(self) -> None:
+        """Ask for a model file to tune."""
+        self.open_page("tune")
+        if self._late is not None:
+            self._late.wizard.model_step.open_file()
+
+    @Slot()
+    def new_chat(self) -> None:
+        """Begin a conversation."""
+        self.open_page("chat")
+        if self._late is not None:
+            self._late.chat.new_chat()
+
+    def _page(self, key: str) -> QWidget | None:
+        early: dict[str, QWidget] = {"dashboard": self.dashboard, "advice": self.advice}
+        if key in early:
+            return early[key]
+        return self._late.page(key) if self._late else None
+
+    def _entries(self) -> tuple[PageEntry, ...]:
+        rows = (
+            ("dashboard", "dashboard", self.tr("Dashboard")),
+            ("tune", "tune", self.tr("Find best settings")),
+            ("chat", "chat", self.tr("Chat")),
+            ("results", "results", self.tr("Results")),
+            ("advice", "advice", self.tr("Advice")),
+        )
+        return tuple(PageEntry(key=key, icon=icon, label=label) for key, icon, label in rows)
+
+    def _lay_out(self) -> None:
+        central = QWidget()
+        row = QHBoxLayout(central)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(0)
+        row.addWidget(self.sidebar)
+        row.addWidget(self._stack, 1)
+        self.setCentralWidget(central)
+        screen = QGuiApplication.primaryScreen().availableSize()
+        self.setMinimumSize(MIN_SIZE.boundedTo(screen))
+        self.resize(QSize(1120, 740).boundedTo(screen))
+        if self.state.geometry:
+            self.restoreGeometry(QByteArray(base64.b64decode(self.state.geometry)))
+
+    def _look_at_machine(self, *, refresh: bool) -> None:
+        def look(_cancel: threading.Event) -> Iterator[object]:
+            session = self._session
+            if session is None:
+                catalogue("en")  # read here, because the GUI thread opens no file
+                session = self._open_session()
+                yield _Opened(session)
+            yield session.machine(refresh=refresh)
+            yield session.telemetry(INTERVAL_S)
+
+        job = self.jobs.start("start", look)
+        job.event_arrived.connect(self._on_machine_event)
+        job.failed.connect(self._on_machine_failed)
+
+    @Slot(object)
+    def _on_machine_event(self, event: object) -> None:
+        if isinstance(event, _Opened):
+            self._session = event.session
+            self._build_late_pages()
+        elif isinstance(event, Machine):
+            self.dashboard.show_machine(event)
+            self.advice.show_findings(machine_findings(event))
+        else:
+            telemetry: TelemetryPort = event  # type: ignore[assignment]
+            self.feed.attach(telemetry)
+
+    @Slot(object)
+    def _on_machine_failed(self, error: ErrorInfo) -> None:
+        self._has_failed = True
+        self.dashboard.show_problem(error)
+
+    @Slot()
+    def _on_refresh_requested(self) -> None:
+        self._look_at_machine(refresh=True)
+
+    @Slot(object)
+    def _on_warmed_up(self, late_pages: ModuleType) -> None:
+        self._late_module = late_pages
+        self._build_late_pages()
+
+    def _build_late_pages(self) -> None:
+        if self._is_closing or self._session is None or self._late_module is None:
+            return
+        self._builder = self._late_module.LatePagesBuilder(
+            self._kit, self._session, self.jobs, self.state
+        )
+        self._builder.setParent(self)
+        self._builder.finished.connect(self._on_pages_built)
+        self._builder.start()
+
+    @Slot(object)
+    def _on_pages_built(self, late: "LatePages") -> None:
+        self._late = late
+        for page in self._late.widgets:
+            self._stack.addWidget(page)
+        late.page_requested.connect(self.open_page)
+        late.state_changed.connect(self._on_state_changed)
+        self.open_page(self._wanted)
+        self.pages_built.emit()
+
+    @Slot()
+    def _on_tune_requested(self) -> None:
+        self.open_page("tune")
+
+    @Slot(object)
+    def _on_state_changed(self, change: dict[str, str]) -> None:
+        self.state = msgspec.structs.replace(self.state, **change)
+
+    @Slot()
+    def finish(self) -> None:
+        """Stop everything, keep what was measured, then close."""
+        if self._is_closing:
+            return
+        self._is_closing = True
+        self.setEnabled(False)
+        if self._late is not None:
+            self._late.stop()
+        if self._builder is not None:
+            self._builder.stop()
+        self.dashboard.stop()
+        self.feed.detach()
+        self.jobs.cancel_all()
+        self._deadline.start()
+        if not self.jobs.running():
+            self._on_jobs_idle()
+
+    @Slot()
+    def _on_jobs_idle(self) -> None:
+        if not self._is_closing:
+            return
+        if self._is_saved:
+            self.close()
+            return
+        self._is_saved = True
+        geometry = base64.b64encode(self.saveGeometry().data()).decode()
+        state = msgspec.structs.replace(
+            self.state, geometry=geometry, scheme=self._kit.theme.scheme
+        )
+        self.jobs.call("state", partial(_close_session, self._session, state))
+
+    @Slot()
+    def _on_deadline(self) -> None:
+        # A job that does not end must not keep the window: its thread dies with the process.
+        self._is_given_up = True
+        self.close()
+
+    @override
+    def closeEvent(self, event: QCloseEvent) -> None:
+        if self._is_given_up or (self._is_saved and not self.jobs.running()):
+            self._deadline.stop()
+            event.accept()
+            return
+        event.ignore()
+        if self._is_closing:
+            return
+        if self.jobs.running("search"):
+            ask_before_closing(self, self.finish)
+        else:
+            self.finish()
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        # Large text needs the room as much as a small window does.
+        limit = max(NARROW_PX, NARROW_CHARS * self.fontMetrics().averageCharWidth())
+        self.sidebar.set_narrow(self.width() < limit)
+
+    @override
+    def sizeHint(self) -> QSize:
+        return MIN_SIZE.expandedTo(super().sizeHint()).boundedTo(QSize(1120, 740))
+
+
+class _Opened:
+    """The session is there."""
+
+    def __init__(self, session: SessionPort) -> None:
+        self.session = session
+
+
+def _close_session(session: SessionPort | None, state: WindowState) -> None:
+    save_state(state)
+    if session is not None:
+        session.close()
+
+
+def _import_late_pages(_cancel: threading.Event) -> Iterator[object]:
+    yield importlib.import_module("views.late_pages")

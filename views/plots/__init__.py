@@ -1,0 +1,1 @@
+"""Everything drawn over axes. pyqtgraph is used in here only; live strips paint themselves."""

@@ -1,0 +1,121 @@
+"""What the window needs of the session; tests give it a recorded one."""
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Iterator
+
+    from app.domain.events import ChatEvent, SweepEvent, TrialProgress
+    from app.domain.machine import Machine
+    from app.domain.model import ModelSpec
+    from app.domain.settings import Settings
+    from app.domain.sweep import SweepRequest, SweepResult
+    from app.session import Estimate, ModelEntry
+    from app.store.records import Profile, StoredSweep
+    from app.worker.protocol import ChatMessage, Sampling
+    from views.feed import TelemetryPort
+
+
+class ChatPort(Protocol):
+    """An engine that answers, on concrete settings."""
+
+    @property
+    def settings(self) -> "Settings":
+        """What it runs on."""
+        ...
+
+    @property
+    def profile_id(self) -> str | None:
+        """The profile those settings come from, if any."""
+        ...
+
+    @property
+    def has_template(self) -> bool:
+        """Whether the model says how a conversation is written."""
+        ...
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences the user should read first."""
+        ...
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it can answer: loaded and alive."""
+        ...
+
+    def load(self) -> "Iterator[TrialProgress]":
+        """Load the model (again, after a crash)."""
+        ...
+
+    def close(self) -> None:
+        """Unload the model."""
+        ...
+
+    def generate(
+        self,
+        messages: "tuple[ChatMessage, ...]",
+        sampling: "Sampling | None" = None,
+        max_tokens: int | None = None,
+    ) -> "Iterator[ChatEvent]":
+        """Stream an answer; closing the iterator cancels it within one token."""
+        ...
+
+
+class SessionPort(Protocol):
+    """The façade of the core. Calls may block: never on the GUI thread."""
+
+    def machine(self, *, refresh: bool = False) -> "Machine":
+        """Return host, GPUs and engine."""
+        ...
+
+    def telemetry(self, interval_s: float | None = None) -> "TelemetryPort":
+        """Return the live readings, one every ``interval_s``."""
+        ...
+
+    def models(self) -> "tuple[ModelEntry, ...]":
+        """Return the models found on this machine."""
+        ...
+
+    def inspect(self, model: str) -> "ModelSpec":
+        """Read a model's header."""
+        ...
+
+    def default_settings(self, spec: "ModelSpec", n_ctx: int) -> "Settings":
+        """Return what would be tried first."""
+        ...
+
+    def estimate(self, spec: "ModelSpec", settings: "Settings") -> "Estimate":
+        """Say what a configuration needs."""
+        ...
+
+    def tune(
+        self, model: str, request: "SweepRequest", *, cancel: "threading.Event"
+    ) -> "Iterator[SweepEvent]":
+        """Search; the plan comes first, and nothing is loaded before it is consumed."""
+        ...
+
+    def sweeps(self) -> "tuple[StoredSweep, ...]":
+        """Return the stored searches, newest first."""
+        ...
+
+    def sweep(self, sweep_id: int) -> "SweepResult":
+        """Return a stored search with its trials."""
+        ...
+
+    def profiles(self) -> "tuple[Profile, ...]":
+        """Return the stored profiles, newest first."""
+        ...
+
+    def export(self, profile_id: str, form: str) -> str:
+        """Return a profile as another program's command or file."""
+        ...
+
+    def chat(self, model: str, profile_id: str | None = None) -> ChatPort:
+        """Prepare a model for chatting; ``load`` loads it."""
+        ...
+
+    def close(self) -> None:
+        """End engines and release the devices."""
+        ...

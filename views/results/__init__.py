@@ -1,0 +1,1 @@
+"""Results of searches: the answer of one, and the list of all."""

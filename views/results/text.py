@@ -1,0 +1,86 @@
+"""A search's answer as text, for the clipboard and for sentences on the page. No Qt widgets."""
+
+from PySide6.QtCore import QCoreApplication
+
+from app.advice.text import render_reason
+from app.domain.errors import Bug
+from app.domain.settings import SETTINGS, Settings
+from app.domain.sweep import Reason, Recommended, SweepResult
+from app.domain.units import MISSING, format_bytes, format_seconds, format_tok_s
+from views.words import rate_text, settings_text, status_label
+
+translate = QCoreApplication.translate
+
+
+def points_of(result: SweepResult) -> tuple[tuple[str, Recommended], ...]:
+    """Return what is worth comparing, by name."""
+    named = (
+        (translate("Result", "Recommended"), result.recommended),
+        (translate("Result", "Knee: saves memory"), result.knee),
+        (translate("Result", "llama.cpp's own fit"), result.baseline_auto_fit),
+        (translate("Result", "CPU only"), result.baseline_cpu),
+    )
+    return tuple((name, point) for name, point in named if point is not None)
+
+
+def reason_text(reason: Reason) -> str:
+    """Return the sentence of a reason; its code where a text is missing."""
+    try:
+        return render_reason(reason)
+    except Bug:
+        return reason.code.replace("_", " ")
+
+
+def setting_rows(settings: Settings) -> tuple[tuple[str, str, str], ...]:
+    """Return every setting as label, value and llama.cpp's own name."""
+    rows = []
+    for info in SETTINGS:
+        value = getattr(settings, info.name)
+        if info.name == "devices":
+            value = ", ".join(value) or translate("Result", "all")
+        rows.append((info.label, f"{value:,}" if isinstance(value, int) else str(value), info.name))
+    return tuple(rows)
+
+
+def device_text(point: Recommended) -> str:
+    """Return the memory need per device in one line."""
+    needs = [f"{name} {format_bytes(n)}" for name, n in point.device_bytes.items()]
+    return ", ".join(needs) or translate("Result", "RAM only")
+
+
+def gain_text(result: SweepResult) -> str:
+    """Return how the answer compares with llama.cpp's own fit; empty where that is unknown."""
+    best, own = result.recommended, result.baseline_auto_fit
+    if best is None or own is None or not best.request_s or not own.request_s:
+        return ""
+    gain = own.request_s / best.request_s - 1
+    if gain < 0.005:
+        return translate("Result", "As fast as llama.cpp's own automatic fit.")
+    text = translate("Result", "{gain}\u00a0% faster than llama.cpp's own automatic fit.")
+    return text.format(gain=f"{gain * 100:.0f}")
+
+
+def result_text(result: SweepResult, model: str) -> str:
+    """Return the whole answer as plain text."""
+    head = translate("Result", "RigTune: {model}, search {status}, trials {n}, loads {loads}")
+    lines = [
+        head.format(
+            model=model, status=status_label(result.status), n=len(result.trials),
+            loads=result.n_model_loads,
+        )
+    ]  # fmt: skip
+    for name, point in points_of(result):
+        decode = point.decode_tok_s
+        lines.append(
+            f"{name}: {format_tok_s(decode.median if decode else None)} decode, "
+            f"{rate_text(point.prefill_tok_s)} tok/s prefill, "
+            f"{format_seconds(point.request_s)} per request, {device_text(point)}; "
+            f"{settings_text(point.settings)}"
+        )
+    lines += [f"- {reason_text(reason)}" for reason in result.reasons]
+    return "\n".join(lines).replace("\u00a0", " ")
+
+
+def file_name(model: str) -> str:
+    """Return the file part of a model's path, or "—"."""
+    return model.replace("\\", "/").rsplit("/", 1)[-1] or MISSING

@@ -1,0 +1,77 @@
+"""The column of pages on the left; only icons where the window is narrow."""
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QSize, Qt, Signal, Slot
+from PySide6.QtWidgets import QButtonGroup, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+
+from app.domain.record import Record
+from views.widgets.basics import Kit
+
+
+class PageEntry(Record, frozen=True, kw_only=True):
+    """A page as the sidebar shows it."""
+
+    key: str
+    icon: str
+    label: str
+
+
+class Sidebar(QWidget):
+    """Chooses a page.
+
+    Signals:
+        page_chosen: Key of the page.
+    """
+
+    page_chosen = Signal(str)
+
+    def __init__(self, kit: Kit, entries: Sequence[PageEntry]) -> None:
+        """Build a button per page; Ctrl+1… reach them from anywhere."""
+        super().__init__()
+        self._kit = kit
+        self.setProperty("role", "sidebar")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        column = QVBoxLayout(self)
+        pad = 2 * kit.unit
+        column.setContentsMargins(pad, 3 * kit.unit, pad, 3 * kit.unit)
+        column.setSpacing(kit.unit)
+        self._group = QButtonGroup(self)
+        self._buttons: dict[str, QToolButton] = {}
+        for index, entry in enumerate(entries):
+            self._buttons[entry.key] = self._button(entry, index)
+            column.addWidget(self._buttons[entry.key])
+        column.addStretch(1)
+        self._group.buttonClicked.connect(self._on_button_clicked)
+        self.set_narrow(False)
+
+    def _button(self, entry: PageEntry, index: int) -> QToolButton:
+        button = QToolButton()
+        button.setProperty("role", "nav")
+        button.setProperty("key", entry.key)
+        button.setText("  " + entry.label)
+        button.setAccessibleName(entry.label)
+        button.setToolTip(self.tr("{page} (Ctrl+{n})").format(page=entry.label, n=index + 1))
+        button.setCheckable(True)
+        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        button.setIconSize(QSize(5 * self._kit.unit, 5 * self._kit.unit))
+        button.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self._kit.icons.bind(button, entry.icon, "text", 5 * self._kit.unit)
+        self._group.addButton(button)
+        return button
+
+    def show_page(self, key: str) -> None:
+        """Mark the page in use."""
+        self._buttons[key].setChecked(True)
+
+    def set_narrow(self, is_narrow: bool) -> None:  # noqa: FBT001
+        """Show icons only, or icons with words."""
+        style = Qt.ToolButtonStyle.ToolButtonTextBesideIcon
+        if is_narrow:
+            style = Qt.ToolButtonStyle.ToolButtonIconOnly
+        for button in self._buttons.values():
+            button.setToolButtonStyle(style)
+
+    @Slot(object)
+    def _on_button_clicked(self, button: QToolButton) -> None:
+        self.page_chosen.emit(str(button.property("key")))

@@ -1,0 +1,1 @@
+"""Find best settings: model, goal, plan, live curve, result; one page, five steps."""

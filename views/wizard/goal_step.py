@@ -1,0 +1,110 @@
+"""What for, and within which bounds; the estimate follows every move."""
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Signal, Slot
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from app.domain.model import ModelSpec
+from app.domain.sweep import GOAL_WORKLOADS, Goal, SweepRequest
+from app.domain.units import format_bytes
+from views.page import scrolling
+from views.widgets import Banner, Card, Heading, Kit, text_label
+from views.wizard.constraints import Constraints
+from views.wizard.estimate_panel import EstimatePanel
+from views.wizard.goal_choice import GoalChoice
+
+if TYPE_CHECKING:
+    from app.session import Estimate
+
+
+class GoalStep(QWidget):
+    """Goal on the left, bounds and estimate on the right.
+
+    Signals:
+        back_requested: Another model.
+        plan_requested: The request is complete.
+        estimate_requested: Context length to estimate, tokens.
+    """
+
+    back_requested = Signal()
+    plan_requested = Signal()
+    estimate_requested = Signal(int)
+
+    def __init__(self, kit: Kit) -> None:
+        """Build it without a model."""
+        super().__init__()
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(3 * kit.unit)
+        self.banner = Banner(kit)
+        column.addWidget(self.banner)
+        self._model = text_label(muted=True)
+        column.addWidget(self._model)
+        content = QWidget()
+        row = QHBoxLayout(content)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(3 * kit.unit)
+        self.goals = GoalChoice(kit)
+        left = Card(kit)
+        left.column.addWidget(Heading(self.tr("What is it for?"), 1.1))
+        left.column.addWidget(self.goals)
+        left.column.addStretch(1)
+        row.addWidget(left, 2)
+        self.constraints = Constraints(kit)
+        self.estimate = EstimatePanel(kit)
+        right = Card(kit)
+        right.column.addWidget(Heading(self.tr("Bounds"), 1.1))
+        right.column.addWidget(self.constraints)
+        right.column.addWidget(self.estimate)
+        right.column.addStretch(1)
+        row.addWidget(right, 3)
+        column.addWidget(scrolling(content), 1)
+        column.addLayout(self._footer(kit))
+        self.goals.goal_chosen.connect(self._on_goal_chosen)
+        self.constraints.context_changed.connect(self.estimate_requested)
+
+    def _footer(self, kit: Kit) -> QHBoxLayout:
+        row = QHBoxLayout()
+        back = kit.button(self.tr("Back"), "back")
+        back.clicked.connect(self.back_requested)
+        row.addWidget(back)
+        row.addStretch(1)
+        self.next = kit.button(self.tr("Make a Plan"), "next", "primary")
+        self.next.clicked.connect(self.plan_requested)
+        row.addWidget(self.next)
+        return row
+
+    def show_model(self, spec: ModelSpec) -> None:
+        """Offer what ``spec`` allows."""
+        facts = [spec.name, spec.arch, spec.ftype or "", format_bytes(spec.file_bytes)]
+        facts.append(self.tr("{n} blocks").format(n=spec.n_layer))
+        if spec.n_expert:
+            text = self.tr("{used} of {all} experts")
+            facts.append(text.format(used=spec.n_expert_used, all=spec.n_expert))
+        if spec.chat_template is None:
+            facts.append(self.tr("no chat template"))
+        self._model.setText(" · ".join(x for x in facts if x))
+        if spec.problems:
+            self.banner.say(" ".join(spec.problems), "warn")
+        else:
+            self.banner.hide()
+        self.constraints.set_model(spec, needed_context(self.goals.goal))
+
+    def show_estimate(self, estimate: "Estimate", spec: ModelSpec) -> None:
+        """Show what the context at hand costs."""
+        self.estimate.show_estimate(estimate, spec)
+
+    def request(self) -> SweepRequest:
+        """Return what the user asks for."""
+        return self.constraints.request(self.goals.goal)
+
+    @Slot(object)
+    def _on_goal_chosen(self, goal: Goal) -> None:
+        self.constraints.need_context(needed_context(goal))
+
+
+def needed_context(goal: Goal) -> int:
+    """Return the context a goal needs at least, tokens."""
+    work = GOAL_WORKLOADS[goal]
+    return (work.depth + work.n_prompt + work.n_gen) * work.n_seq

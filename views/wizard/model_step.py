@@ -1,0 +1,185 @@
+"""Which model: one click for the usual one, the models found here, or a file."""
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Signal, Slot
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QHeaderView, QVBoxLayout, QWidget
+from typing_extensions import override
+
+from app.domain.memory import Verdict
+from app.domain.units import MISSING, format_bytes
+from views.widgets import Banner, Card, Heading, Kit, Table, text_label
+from views.words import verdict_label
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from app.session import ModelEntry
+
+DEMO = "demo"
+SUFFIX = ".gguf"
+
+
+class ModelStep(QWidget):
+    """Chooses a model.
+
+    Signals:
+        model_chosen: What the user means: a path, an id, or ``demo``.
+        quick_requested: The same, for a search without further questions.
+        refresh_requested: The list is wanted (again).
+    """
+
+    model_chosen = Signal(str)
+    quick_requested = Signal(str)
+    refresh_requested = Signal()
+
+    def __init__(self, kit: Kit, last_model: str) -> None:
+        """Build it without a list; ``last_model`` is what one click tunes."""
+        super().__init__()
+        self._entries: tuple[ModelEntry, ...] = ()
+        self._quick_model = last_model or DEMO
+        self.setAcceptDrops(True)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(3 * kit.unit)
+        column.addWidget(self._quick_card(kit))
+        self.banner = Banner(kit)
+        column.addWidget(self.banner)
+        column.addLayout(self._list_header(kit))
+        self.table = Table(
+            kit, self.tr("Models on this machine"),
+            [self.tr("Model"), self.tr("Found in"), self.tr("Type"), self.tr("On this machine"),
+             self.tr("Size")],
+            text_columns=4,
+        )  # fmt: skip
+        # What is wrong with a file takes a sentence.
+        self.table.horizontalHeader().setSectionResizeMode(3, QHeaderView.ResizeMode.Stretch)
+        column.addWidget(self.table, 1)
+        column.addLayout(self._footer(kit))
+        self.table.row_chosen.connect(self._on_row_chosen)
+        self.table.row_selected.connect(self._on_row_selected)
+        self._show_rows()
+
+    def _quick_card(self, kit: Kit) -> Card:
+        card = Card(kit)
+        row = QHBoxLayout()
+        row.setSpacing(3 * kit.unit)
+        row.addWidget(kit.icon_label("tune", "accent", 8 * kit.unit))
+        texts = QVBoxLayout()
+        texts.setSpacing(0)
+        texts.addWidget(Heading(self.tr("One click"), 1.1))
+        self._quick_text = text_label(muted=True)
+        texts.addWidget(self._quick_text)
+        row.addLayout(texts, 1)
+        self.quick = kit.button(self.tr("Find Best Settings"), "start", "primary")
+        self.quick.clicked.connect(self._on_quick_clicked)
+        row.addWidget(self.quick)
+        card.column.addLayout(row)
+        self.set_quick_model(self._quick_model)
+        return card
+
+    def _list_header(self, kit: Kit) -> QHBoxLayout:
+        row = QHBoxLayout()
+        row.addWidget(Heading(self.tr("Or choose a model"), 1.1), 1)
+        self._refresh = kit.button(self.tr("Search Again"), "refresh", "quiet")
+        self._refresh.clicked.connect(self.refresh_requested)
+        self._open = kit.button(self.tr("Open File…"), "open")
+        self._open.clicked.connect(self.open_file)
+        row.addWidget(self._refresh)
+        row.addWidget(self._open)
+        return row
+
+    def _footer(self, kit: Kit) -> QHBoxLayout:
+        row = QHBoxLayout()
+        hint = self.tr("A .gguf file can also be dropped here. Files are read where they lie.")
+        row.addWidget(text_label(hint, muted=True), 1)
+        self.next = kit.button(self.tr("Choose Goal"), "next")
+        self.next.setEnabled(False)
+        self.next.clicked.connect(self._on_next_clicked)
+        row.addWidget(self.next)
+        return row
+
+    def set_quick_model(self, model: str) -> None:
+        """Say what one click tunes."""
+        self._quick_model = model
+        name = self.tr("the demo model") if model == DEMO else short_name(model)
+        text = self.tr("Tunes {model} for chat. Takes a few minutes and asks nothing.")
+        self._quick_text.setText(text.format(model=name))
+
+    def show_models(self, entries: "Sequence[ModelEntry]") -> None:
+        """Show what was found."""
+        self._entries = tuple(entries)
+        self._show_rows()
+
+    def _show_rows(self) -> None:
+        rows = [
+            (entry.name, entry.origin, _kind(entry), _state(entry), format_bytes(entry.file_bytes))
+            for entry in self._entries
+        ]
+        demo = self.tr("Demo: Gemma 3 270M")
+        self.table.set_rows([(demo, "RigTune", "gemma3 Q4_K_M", "", "241\u00a0MiB"), *rows])
+        if self.table.currentIndex().row() < 0:
+            self.table.selectRow(0)
+
+    def _model_at(self, row: int) -> str:
+        return DEMO if row <= 0 else self._entries[row - 1].path
+
+    @Slot()
+    def open_file(self) -> None:
+        """Ask for a file without blocking the window."""
+        dialog = QFileDialog(self, self.tr("Open a model"))
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
+        dialog.setNameFilter(self.tr("GGUF models (*.gguf);;All files (*)"))
+        dialog.fileSelected.connect(self.model_chosen)
+        dialog.open()
+
+    @Slot()
+    def _on_quick_clicked(self) -> None:
+        self.quick_requested.emit(self._quick_model)
+
+    @Slot()
+    def _on_next_clicked(self) -> None:
+        self.model_chosen.emit(self._model_at(self.table.currentIndex().row()))
+
+    @Slot(int)
+    def _on_row_chosen(self, row: int) -> None:
+        self.model_chosen.emit(self._model_at(row))
+
+    @Slot(int)
+    def _on_row_selected(self, row: int) -> None:
+        problem = self._entries[row - 1].problem if row > 0 else None
+        self.next.setEnabled(not problem)
+
+    @override
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if _dropped_model(event):
+            event.acceptProposedAction()
+
+    @override
+    def dropEvent(self, event: QDropEvent) -> None:
+        path = _dropped_model(event)
+        if path:
+            event.acceptProposedAction()
+            self.model_chosen.emit(path)
+
+
+def short_name(model: str) -> str:
+    """Return the last part of a path or id."""
+    return model.replace("\\", "/").rsplit("/", 1)[-1]
+
+
+def _dropped_model(event: QDropEvent) -> str:
+    urls = event.mimeData().urls()
+    paths = [url.toLocalFile() for url in urls if url.isLocalFile()]
+    return next((p for p in paths if p.lower().endswith(SUFFIX)), "")
+
+
+def _kind(entry: "ModelEntry") -> str:
+    return " ".join(x for x in (entry.arch, entry.quant) if x) or MISSING
+
+
+def _state(entry: "ModelEntry") -> str:
+    if entry.problem:
+        return entry.problem
+    return MISSING if entry.verdict is Verdict.UNKNOWN else verdict_label(entry.verdict)

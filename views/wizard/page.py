@@ -1,0 +1,223 @@
+"""The wizard: leads from a model to its best settings, or gets there in one click."""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Signal, Slot
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QStackedWidget, QWidget
+from typing_extensions import override
+
+from app.domain.errors import ErrorInfo
+from app.domain.model import ModelSpec
+from app.domain.sweep import SweepPlan, SweepRequest, SweepResult
+from views.bridge import Jobs, Latest
+from views.page import Page
+from views.port import SessionPort
+from views.results.exporter import Exporter
+from views.results.result_view import ResultView
+from views.widgets import Kit
+from views.wizard.goal_step import GoalStep
+from views.wizard.model_step import ModelStep
+from views.wizard.plan_step import PlanStep
+from views.wizard.run_step import RunStep
+from views.wizard.runner import SearchRunner
+from views.wizard.steps import StepLine
+
+if TYPE_CHECKING:
+    from app.session import Estimate
+
+
+class WizardPage(Page):
+    """Model, goal, plan, measure, result.
+
+    Signals:
+        chat_requested: Model and profile.
+        search_started: Model; memory is needed from now on.
+    """
+
+    chat_requested = Signal(str, str)
+    search_started = Signal(str)
+
+    def __init__(self, kit: Kit, session: SessionPort, jobs: Jobs, last_model: str) -> None:
+        """Build all steps."""
+        super().__init__(kit, "")
+        self.title.setText(self.tr("Find best settings"))
+        self._session = session
+        self._jobs = jobs
+        self._model = ""
+        self._name = ""
+        self._spec: ModelSpec | None = None
+        self._request = SweepRequest()
+        self._is_quick = False
+        self._has_list = False
+        self.runner = SearchRunner(session, jobs, self)
+        self._estimates = Latest(jobs, "estimate", self)
+        self.line = StepLine(kit)
+        self.body.addWidget(self.line)
+        self.model_step = ModelStep(kit, last_model)
+        self.goal_step = GoalStep(kit)
+        self.plan_step = PlanStep(kit)
+        self.run_step = RunStep(kit)
+        self.result_step = ResultView(kit)
+        Exporter(self.result_step, session, jobs)
+        self._again = kit.button(self.tr("New Search"), "new")
+        self.result_step.action_row.insertWidget(0, self._again)
+        self._steps: dict[str, QWidget] = {
+            "model": self.model_step, "goal": self.goal_step, "plan": self.plan_step,
+            "run": self.run_step, "result": self.result_step,
+        }  # fmt: skip
+        self._stack = QStackedWidget()
+        for step in self._steps.values():
+            self._stack.addWidget(step)
+        self.body.addWidget(self._stack, 1)
+        self.step = "model"
+        self._connect()
+
+    def _connect(self) -> None:
+        self.model_step.model_chosen.connect(self.choose_model)
+        self.model_step.quick_requested.connect(self.start_quick)
+        self.model_step.refresh_requested.connect(self.refresh_models)
+        self.goal_step.back_requested.connect(self._on_back_to_model)
+        self.goal_step.plan_requested.connect(self._on_plan_requested)
+        self.goal_step.estimate_requested.connect(self._on_estimate_requested)
+        self.plan_step.back_requested.connect(self._on_back_to_goal)
+        self.plan_step.start_requested.connect(self._on_start_requested)
+        self.run_step.stop_requested.connect(self._on_stop_requested)
+        self.result_step.chat_requested.connect(self._on_chat_requested)
+        self._again.clicked.connect(self._on_back_to_model)
+        self.runner.planned.connect(self._on_planned)
+        self.runner.trial_started.connect(self.run_step.show_trial_started)
+        self.runner.progressed.connect(self.run_step.show_progress)
+        self.runner.trial_finished.connect(self.run_step.show_trial_finished)
+        self.runner.finished.connect(self._on_finished)
+        self.runner.failed.connect(self._on_search_failed)
+        self._estimates.result_arrived.connect(self._on_estimate)
+        self._estimates.failed.connect(self.goal_step.estimate.show_problem)
+
+    def _show(self, step: str) -> None:
+        self.step = step
+        self.line.show_step(step)
+        self._stack.setCurrentWidget(self._steps[step])
+
+    @Slot()
+    def refresh_models(self) -> None:
+        """Look for models again."""
+        self._has_list = True
+        job = self._jobs.call("models", self._session.models)
+        job.event_arrived.connect(self.model_step.show_models)
+        job.failed.connect(self.model_step.banner.show_error)
+
+    @Slot(str)
+    def choose_model(self, model: str) -> None:
+        """Read ``model`` and go on to the goal."""
+        if self.runner.is_running:
+            return
+        self._model = model
+        job = self._jobs.call("inspect", partial(self._session.inspect, model))
+        job.event_arrived.connect(self._on_spec)
+        job.failed.connect(self._on_model_failed)
+
+    @Slot(str)
+    def start_quick(self, model: str) -> None:
+        """Search ``model`` for chat, without a further question."""
+        if self.runner.is_running:
+            return
+        self._model = model
+        self._is_quick = True
+        self._start_plan(SweepRequest())
+
+    @Slot(object)
+    def _on_spec(self, spec: ModelSpec) -> None:
+        self._spec = spec
+        self.model_step.banner.hide()
+        self.goal_step.show_model(spec)
+        self._show("goal")
+        self.goal_step.next.setFocus()
+
+    @Slot(object)
+    def _on_model_failed(self, error: ErrorInfo) -> None:
+        self._show("model")
+        self.model_step.banner.show_error(error)
+
+    @Slot(int)
+    def _on_estimate_requested(self, n_ctx: int) -> None:
+        if self._spec is not None:
+            self._estimates.submit(partial(_estimate, self._session, self._spec, n_ctx))
+
+    @Slot(object)
+    def _on_estimate(self, estimate: "Estimate") -> None:
+        if self._spec is not None:
+            self.goal_step.show_estimate(estimate, self._spec)
+
+    @Slot()
+    def _on_plan_requested(self) -> None:
+        self._is_quick = False
+        self._start_plan(self.goal_step.request())
+
+    def _start_plan(self, request: SweepRequest) -> None:
+        self._request = request
+        self.plan_step.show_waiting()
+        self._show("plan")
+        # Before the plan: what the chat's model holds would count as memory in use.
+        self.search_started.emit(self._model)
+        self.model_step.set_quick_model(self._model)
+        self.runner.start(self._model, request)
+
+    @Slot(object)
+    def _on_planned(self, plan: SweepPlan) -> None:
+        self._name = plan.space.model.name
+        self.plan_step.show_plan(plan)
+        self._plan = plan
+        if self._is_quick:
+            self._on_start_requested()
+
+    @Slot()
+    def _on_start_requested(self) -> None:
+        self.run_step.begin(self._plan)
+        self._show("run")
+        self.runner.go()
+
+    @Slot()
+    def _on_stop_requested(self) -> None:
+        self.run_step.show_stopping()
+        self.runner.stop()
+
+    @Slot(object)
+    def _on_finished(self, result: SweepResult) -> None:
+        self.run_step.end()
+        self.result_step.show_result(result, self._name, self._request.floor_tok_s)
+        self._show("result")
+        self.result_step.chat.setFocus()
+
+    @Slot(object)
+    def _on_search_failed(self, error: ErrorInfo) -> None:
+        self.run_step.end()
+        if self._is_quick or self._spec is None:
+            self._on_model_failed(error)
+        else:
+            self._show("goal")
+            self.goal_step.banner.show_error(error)
+
+    @Slot()
+    def _on_back_to_model(self) -> None:
+        self._show("model")
+
+    @Slot()
+    def _on_back_to_goal(self) -> None:
+        self.runner.stop()
+        self._show("model" if self._is_quick else "goal")
+
+    @Slot(str)
+    def _on_chat_requested(self, profile_id: str) -> None:
+        self.chat_requested.emit(self._model, profile_id)
+
+    @override
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if not self._has_list:
+            self.refresh_models()
+
+
+def _estimate(session: SessionPort, spec: ModelSpec, n_ctx: int) -> "Estimate":
+    return session.estimate(spec, session.default_settings(spec, n_ctx))

@@ -1,0 +1,111 @@
+"""A search as the wizard follows it: it waits after the plan until the user says go."""
+
+import threading
+from collections.abc import Callable, Iterator
+
+from PySide6.QtCore import QObject, Signal, Slot
+
+from app.domain.events import (
+    SweepFinished,
+    SweepPlanned,
+    TrialFinished,
+    TrialProgress,
+    TrialStarted,
+)
+from app.domain.sweep import SweepRequest
+from views.bridge import Job, Jobs
+from views.port import SessionPort
+
+KIND = "search"
+
+
+class SearchRunner(QObject):
+    """Runs one search at a time.
+
+    Signals:
+        planned: ``SweepPlan``; nothing is loaded before ``go``.
+        trial_started: ``TrialStarted``.
+        progressed: ``TrialProgress``.
+        trial_finished: ``Trial``.
+        finished: ``SweepResult``, also after a stop.
+        failed: ``ErrorInfo``; there is no result.
+        ended: Nothing runs any more.
+    """
+
+    planned = Signal(object)
+    trial_started = Signal(object)
+    progressed = Signal(object)
+    trial_finished = Signal(object)
+    finished = Signal(object)
+    failed = Signal(object)
+    ended = Signal()
+
+    def __init__(self, session: SessionPort, jobs: Jobs, parent: QObject) -> None:
+        """Prepare; nothing runs."""
+        super().__init__(parent)
+        self._session = session
+        self._jobs = jobs
+        self._job: Job | None = None
+        self._go = threading.Event()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a search (or its plan) is on."""
+        return self._job is not None
+
+    def start(self, model: str, request: SweepRequest) -> None:
+        """Plan a search of ``model``."""
+        self._go = threading.Event()
+        work = _search(self._session, self._jobs, model, request, self._go)
+        self._job = self._jobs.start(KIND, work, self._go.set)
+        self._job.event_arrived.connect(self._on_event)
+        self._job.failed.connect(self.failed)
+        self._job.ended.connect(self._on_ended)
+
+    def go(self) -> None:
+        """Carry the plan out."""
+        self._go.set()
+
+    def stop(self) -> None:
+        """End the search; what was measured is kept."""
+        if self._job is not None:
+            self._job.cancel()
+
+    @Slot(object)
+    def _on_event(self, event: object) -> None:
+        match event:
+            case SweepPlanned(plan=plan):
+                self.planned.emit(plan)
+            case TrialStarted():
+                self.trial_started.emit(event)
+            case TrialProgress():
+                self.progressed.emit(event)
+            case TrialFinished(trial=trial):
+                self.trial_finished.emit(trial)
+            case SweepFinished(result=result):
+                self.finished.emit(result)
+
+    @Slot(object)
+    def _on_ended(self, _job: Job) -> None:
+        self._job = None
+        self.ended.emit()
+
+
+def _search(
+    session: SessionPort, jobs: Jobs, model: str, request: SweepRequest, go: threading.Event
+) -> Callable[[threading.Event], Iterator[object]]:
+    """Return the work: the session's events, paused once the plan is out."""
+
+    def work(cancel: threading.Event) -> Iterator[object]:
+        with jobs.engine_turn(cancel) as is_ours:
+            if not is_ours:
+                return
+            for event in session.tune(model, request, cancel=cancel):
+                yield event
+                if isinstance(event, SweepPlanned):
+                    # Cancelling sets ``go`` too, so this wait always ends.
+                    go.wait()
+                    if cancel.is_set():
+                        return
+
+    return work
