@@ -97,8 +97,9 @@ class LiveNvml:
                 return self._call(function, device, args)
             except nvml.NVMLError as error:
                 return REASONS.get(error.value, Absence.ERROR)
-            except TypeError:
-                # A wrapper of another release takes other arguments.
+            except (TypeError, nvml.NVMLLibraryMismatchError):
+                # A wrapper of another release takes other arguments; an older driver's library
+                # answers with a version of the structure that this wrapper does not read.
                 return Absence.SYMBOL_MISSING
             except (OSError, ValueError):
                 return Absence.ERROR

@@ -39,6 +39,11 @@ def fail(handle: str) -> int:
     raise pynvml.NVMLError(int(handle.removeprefix("handle")))
 
 
+def mismatch(handle: str) -> int:
+    """Answer as the wrapper does when an older driver's library lacks its function."""
+    raise pynvml.NVMLLibraryMismatchError(f"no such version for {handle}")
+
+
 def field_of(handle: str, ids: list[int]) -> list[Any]:
     value = SimpleNamespace(uiVal=ids[0])
     return [SimpleNamespace(nvmlReturn=0, valueType=1, value=value)]
@@ -48,6 +53,8 @@ def door() -> tuple[LiveNvml, Library]:
     nvml, library = LiveNvml(), Library()
     nvml._pynvml = SimpleNamespace(
         NVMLError=pynvml.NVMLError,
+        NVMLLibraryMismatchError=pynvml.NVMLLibraryMismatchError,
+        nvmlDeviceGetComputeRunningProcesses=mismatch,
         nvmlShutdown=library.shutdown,
         nvmlDeviceGetHandleByIndex=library.by_index,
         nvmlDeviceGetHandleByPciBusId=library.by_bus_id,
@@ -122,3 +129,10 @@ def test_structures_become_plain() -> None:
     assert plain(Inner(5, b"abc")) == {"gpu": 5, "name": "abc"}
     assert plain([friendly, 1, b"x"]) == [{"pid": 7, "usedGpuMemory": None}, 1, "x"]
     assert plain(pynvml.c_nvmlUtilization_t(gpu=3, memory=4)) == {"gpu": 3, "memory": 4}
+
+
+def test_an_older_library_is_a_reason() -> None:
+    """A wrapper that is newer than the driver's library costs one reading, not the sample."""
+    nvml, _ = door()
+    answer = nvml.query("nvmlDeviceGetComputeRunningProcesses", device="index:0")
+    assert answer is Absence.SYMBOL_MISSING
