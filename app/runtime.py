@@ -3,10 +3,12 @@
 ``RIGTUNE_HOME`` puts every folder under one place (a portable installation, and every test).
 """
 
+import contextlib
 import errno
 import os
 import secrets
 import sys
+import time
 import tomllib
 from importlib import metadata
 from pathlib import Path
@@ -29,6 +31,7 @@ _PROGRAMS: dict[Program, tuple[str, tuple[str, ...]]] = {
     # the window's executable carries no engine, so workers always come from the console program
     "worker": ("app.worker", ("rigtune", "--worker")),
 }
+_REPLACE_S, _REPLACE_TICK_S = 1.0, 0.02
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
@@ -70,7 +73,7 @@ def sibling_command(program: Program) -> list[str]:
     """
     module, (executable, *arguments) = _PROGRAMS[program]
     if not is_frozen():
-        return [sys.executable, "-m", module]
+        return [_python(), "-m", module]
     here = Path(sys.executable)
     suffix = here.suffix if here.suffix.lower() == ".exe" else ""
     return [str(here.parent / f"{executable}{suffix}"), *arguments]
@@ -90,7 +93,20 @@ def sibling_environment() -> dict[str, str]:
         others = environment.get("PYTHONPATH")
         parts = [str(source_root()), *([others] if others else [])]
         environment["PYTHONPATH"] = os.pathsep.join(parts)
+        if _python() != sys.executable:
+            environment["__PYVENV_LAUNCHER__"] = sys.executable
     return environment
+
+
+def _python() -> str:
+    """Return the interpreter; on Windows that of the system, told by a variable whose it is.
+
+    The ``python.exe`` of a virtual environment there is a starter, and what it starts is another
+    process than the one we would measure and end. ``multiprocessing`` goes past it in this way.
+    """
+    if sys.platform == "win32":
+        return str(getattr(sys, "_base_executable", sys.executable))
+    return sys.executable
 
 
 def data_dir() -> Path:
@@ -143,10 +159,25 @@ def atomic_write(path: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(path)
+        _replace(temporary, path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
         raise write_problem(error, path) from error
+
+
+def _replace(temporary: Path, path: Path) -> None:
+    """Rename; on Windows wait a second for whoever has ``path`` open (a virus scanner, say)."""
+    deadline_s = time.monotonic() + _REPLACE_S
+    while True:
+        try:
+            temporary.replace(path)
+        except PermissionError:
+            if sys.platform != "win32" or time.monotonic() > deadline_s:
+                raise
+            time.sleep(_REPLACE_TICK_S)
+        else:
+            return
 
 
 def write_problem(error: OSError, path: Path) -> EnvironmentProblem:

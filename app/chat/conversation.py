@@ -171,7 +171,8 @@ class Conversation:
                         end = event
                     else:
                         yield event
-                    yield from self._said(writing.save_if_due())
+                    if writing.is_due():
+                        yield from self._said(writing.save())
         finally:
             # also when the caller stops here, closing this generator
             problem = writing.finish(end)
@@ -288,9 +289,10 @@ class _Writing:
             self._turn = self._thread.add("assistant", "")
         self._is_dirty = True
 
-    def save_if_due(self) -> ErrorInfo | None:
-        if not self._is_dirty or self._clock_s() - self._saved_s < SAVE_EVERY_S:
-            return None
+    def is_due(self) -> bool:
+        return self._is_dirty and self._clock_s() - self._saved_s >= SAVE_EVERY_S
+
+    def save(self) -> ErrorInfo | None:
         self._saved_s = self._clock_s()
         self.rest()
         return self._thread.save()

@@ -1,21 +1,37 @@
 """``rigtune chat``: talk to a model on its tuned settings."""
 
 import argparse
-import sys
-from collections.abc import Iterator
+import os
+import threading
+from pathlib import Path
 
 from app.chat.conversation import Conversation
-from app.cli.output import EXIT_DONE, EXIT_PROBLEM, human, print_json, progress_console
-from app.domain.errors import ErrorInfo
-from app.domain.events import ChatEvent, GenerationFinished, TokenGenerated
+from app.chat.neighbours import Neighbours
+from app.chat.overflow import Overflow
+from app.chat.selftest import Trial
+from app.chat.thread import Thread
+from app.cli.chat_commands import Commands
+from app.cli.chat_screen import Interrupts, read_message, remember, show_end, write_answer
+from app.cli.output import (
+    EXIT_DONE,
+    EXIT_PARTIAL,
+    EXIT_PROBLEM,
+    human,
+    print_json,
+    progress_console,
+)
+from app.domain.errors import EnvironmentProblem, ErrorInfo
+from app.domain.events import GenerationFinished, TokenGenerated
 from app.domain.record import Record
 from app.domain.settings import Settings
-from app.domain.units import format_seconds, format_tok_s
+from app.domain.units import format_bytes
 from app.session import Chat, Session
+from app.worker.protocol import Sampling
 
 NAME = "chat"
 HELP = "chat with a model on its best known settings"
-QUIT_WORDS = ("/quit", "/exit")
+ONE_SHOT_TOKENS = 256
+_WATCH_S = 10.0
 
 
 class ChatDocument(Record, frozen=True, kw_only=True):
@@ -23,6 +39,7 @@ class ChatDocument(Record, frozen=True, kw_only=True):
 
     schema: str = "rigtune.chat/1"
     text: str
+    reasoning: str = ""
     template: bool
     settings: Settings
     profile_id: str | None
@@ -43,112 +60,233 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--prompt", metavar="TEXT", help="answer once and end")
     parser.add_argument("--system", metavar="TEXT", help="system prompt")
     parser.add_argument("--max-tokens", type=int, default=None, metavar="N", help="longest answer")
+    parser.add_argument("--conversation", type=int, metavar="ID", help="go on with a stored one")
+    parser.add_argument(
+        "--overflow",
+        choices=tuple(Overflow),
+        default=str(Overflow.STOP),
+        help="what to do when the context is full",
+    )
+    parser.add_argument(
+        "--template", default="", metavar="NAME", help="built-in chat template, or text for none"
+    )
+    parser.add_argument("--stop", action="append", default=[], metavar="TEXT", help="end there")
+    defaults = Sampling()
+    for name in ("temperature", "top_k", "top_p", "min_p", "repeat_penalty"):
+        value = getattr(defaults, name)
+        option = "--" + name.replace("_", "-")
+        parser.add_argument(option, type=type(value), default=value, metavar="N")
+    parser.add_argument("--seed", type=int, metavar="N", help="same seed, same answer")
+    parser.add_argument("--grammar", metavar="FILE", help="GBNF grammar the answer follows")
+    parser.add_argument("--json-schema", metavar="FILE", help="JSON schema the answer follows")
 
 
 def run(args: argparse.Namespace, session: Session) -> int:
     """Answer once, or hold a conversation until the input ends."""
-    with session.chat(args.model, args.profile) as chat:
-        tell_how(chat)
-        conversation = Conversation(chat, args.system)
+    sampling = sampling_of(args)
+    chat = session.chat(args.model, args.profile)
+    chat.template, chat.stop = args.template, tuple(args.stop)
+    with chat:
+        console = progress_console()
+        for note in chat.notes:
+            console.print(note, markup=False)
         if args.prompt is not None:
+            conversation = Conversation(chat, args.system, sampling=sampling)
             return answer_once(args, chat, conversation)
-        return converse(args, conversation)
+        return converse(args, session, chat, sampling)
 
 
-def tell_how(chat: Chat) -> None:
-    """Say on which settings it runs, and when the model is no chat model."""
-    console = progress_console()
-    for note in chat.notes:
-        console.print(note, markup=False)
+def sampling_of(args: argparse.Namespace) -> Sampling:
+    """Return the sampler chain the arguments ask for.
+
+    Raises:
+        EnvironmentProblem: The grammar or the schema cannot be read.
+    """
+    return Sampling(
+        temperature=args.temperature,
+        top_k=args.top_k,
+        top_p=args.top_p,
+        min_p=args.min_p,
+        repeat_penalty=args.repeat_penalty,
+        seed=args.seed,
+        grammar=_text_of(args.grammar),
+        json_schema=_text_of(args.json_schema),
+    )
 
 
 def answer_once(args: argparse.Namespace, chat: Chat, conversation: Conversation) -> int:
-    """Print one answer, as text while it arrives or as one JSON document."""
-    limit = args.max_tokens or 256
-    text, end = consume(conversation.ask(args.prompt, None, limit), echo=not args.json)
-    if args.json:
-        print_json(
-            ChatDocument(
-                text=text,
-                template=chat.has_template,
-                settings=chat.settings,
-                profile_id=chat.profile_id,
-                reason=end.reason,
-                n_prompt=end.n_prompt,
-                n_prompt_reused=end.n_prompt_reused,
-                n_gen=end.n_gen,
-                ttft_ms=end.ttft_ms,
-                prefill_tok_s=end.prefill_tok_s,
-                decode_tok_s=end.decode_tok_s,
-                error=end.error,
-            )
+    """Print one answer, as text while it arrives or as one JSON document.
+
+    A base model rarely ends by itself, so the answer is bounded.
+    """
+    limit = args.max_tokens or ONE_SHOT_TOKENS
+    events = conversation.ask(args.prompt, None, limit)
+    if not args.json:
+        interrupts = Interrupts()
+        with interrupts.caught():
+            _, end = write_answer(events, interrupts)
+        show_end(end)
+        return _exit_code(end)
+    text = {"answer": "", "reasoning": "", "tool_call": ""}
+    end = GenerationFinished(reason="cancelled", n_prompt=0)
+    for event in events:
+        if isinstance(event, TokenGenerated):
+            text[event.kind] += event.text
+        elif isinstance(event, GenerationFinished):
+            end = event
+    print_json(
+        ChatDocument(
+            text=text["answer"] + text["tool_call"],
+            reasoning=text["reasoning"].rstrip(),
+            template=chat.has_template,
+            settings=chat.settings,
+            profile_id=chat.profile_id,
+            reason=end.reason,
+            n_prompt=end.n_prompt,
+            n_prompt_reused=end.n_prompt_reused,
+            n_gen=end.n_gen,
+            ttft_ms=end.ttft_ms,
+            prefill_tok_s=end.prefill_tok_s,
+            decode_tok_s=end.decode_tok_s,
+            error=end.error,
+        )
+    )
+    return _exit_code(end)
+
+
+def converse(args: argparse.Namespace, session: Session, chat: Chat, sampling: Sampling) -> int:
+    """Read messages and commands until the input ends; Ctrl-C stops an answer only."""
+    store = session.store()
+    if args.conversation is None:
+        thread = Thread(
+            store,
+            system=args.system or "",
+            model_name=chat.spec.name,
+            profile_id=chat.profile_id,
         )
     else:
-        show_end(end)
-    return EXIT_PROBLEM if end.error else EXIT_DONE
+        thread = Thread.open(store, args.conversation)
+    check_template(chat)
+    overflow = Overflow(args.overflow)
+    conversation = Conversation(chat, thread=thread, overflow=overflow, sampling=sampling)
+    conversation.max_tokens = args.max_tokens
+    remember(t.content for t in thread.turns if t.role == "user")
+    human().print("Type a message; /help lists commands, Ctrl-C stops an answer.", markup=False)
+    is_over = threading.Event()
+    watch = threading.Thread(target=_keep_watch, args=(session, chat, is_over), daemon=True)
+    watch.start()
+    try:
+        return _talk(Commands(chat, store, conversation))
+    finally:
+        is_over.set()
+        watch.join()
 
 
-def converse(args: argparse.Namespace, conversation: Conversation) -> int:
-    """Read lines and answer them; Ctrl-C stops an answer, Ctrl-D ends."""
-    console = human()
-    console.print("Type a message; /quit ends, Ctrl-C stops an answer.", markup=False)
-    while True:
-        try:
-            text = input("> ").strip()
-        except (EOFError, KeyboardInterrupt):
-            console.print()
-            return EXIT_DONE
-        if text in QUIT_WORDS:
-            return EXIT_DONE
-        if not text:
-            continue
-        stream = conversation.ask(text, None, args.max_tokens)
-        try:
-            _, end = consume(stream, echo=True)
-        except KeyboardInterrupt:
-            close(stream)
-            console.print("\n(stopped)", markup=False)
-            continue
-        show_end(end)
-        if end.error:
-            return EXIT_PROBLEM
-
-
-def consume(stream: Iterator[ChatEvent], *, echo: bool) -> tuple[str, GenerationFinished]:
-    """Read an answer to its end, writing it as it arrives."""
-    text = ""
-    end = GenerationFinished(reason="error", n_prompt=0)
-    for event in stream:
-        if isinstance(event, TokenGenerated):
-            text += event.text
-            if echo:
-                sys.stdout.write(event.text)
-                sys.stdout.flush()
-        else:
-            end = event
-    if echo:
-        sys.stdout.write("\n")
-    return text, end
-
-
-def close(stream: Iterator[ChatEvent]) -> None:
-    """Stop an answer."""
-    closer = getattr(stream, "close", None)
-    if closer is not None:
-        closer()
-
-
-def show_end(end: GenerationFinished) -> None:
-    """Print the timings of an answer, or why it ended early."""
+def check_template(chat: Chat) -> None:
+    """Try two short turns and say what is wrong with the template, and what can be done."""
+    trial = Trial(chat)
+    interrupts = Interrupts()
+    with interrupts.caught():
+        for _ in trial.run():
+            if interrupts.came:
+                break
     console = progress_console()
+    for finding in trial.findings:
+        text = f"{finding.error.message} {finding.error.hint}"
+        console.print(text, style="yellow", markup=False)
+        if finding.stop:
+            console.print(f"  (--stop {finding.stop!r} ends answers there)", markup=False)
+    if trial.findings:
+        console.print("  /template NAME chooses another, e.g. /template chatml", markup=False)
+
+
+def _talk(commands: Commands) -> int:
+    interrupts = Interrupts()
+    while not commands.is_over:
+        try:
+            text = read_message()
+        except EOFError:
+            human().print()
+            return EXIT_DONE
+        except KeyboardInterrupt:
+            human().print("\n(/quit or Ctrl-D ends)", markup=False)
+            continue
+        if not text.strip():
+            continue
+        try:
+            if text.startswith("/"):
+                events = commands.run(text)
+            else:
+                events = commands.conversation.ask(commands.message(text))
+            if events is None:
+                continue
+            with interrupts.caught():
+                _, end = write_answer(events, interrupts)
+            show_end(end)
+        except EnvironmentProblem as problem:
+            console = progress_console()
+            console.print(f"{problem.info.message} {problem.info.hint}", style="red", markup=False)
+            continue
+        if end.error and not _revive(commands):
+            return EXIT_PROBLEM
+    return EXIT_DONE
+
+
+def _revive(commands: Commands) -> bool:
+    """Load the model again after a crash, so that the conversation can go on."""
+    chat = commands.chat
+    if chat.is_running:
+        return True
+    console = progress_console()
+    console.print("Loading the model again; /continue goes on with the answer.", markup=False)
+    try:
+        for _ in chat.load():
+            pass
+    except EnvironmentProblem as problem:
+        console.print(f"{problem.info.message} {problem.info.hint}", style="red", markup=False)
+        return False
+    return True
+
+
+def _keep_watch(session: Session, chat: Chat, is_over: threading.Event) -> None:
+    """Unload a model nobody asks, and say when another program wants its memory."""
+    console = progress_console()
+    neighbours, pid = None, None
+    while not is_over.wait(_WATCH_S):
+        if chat.unload_if_idle():
+            text = "the model was unloaded: no question for a while; the next one loads it"
+            console.print(f"\n({text})", style="dim", markup=False)
+        if neighbours is None or pid != chat.pid:
+            pid = chat.pid
+            neighbours = Neighbours({os.getpid(), *([pid] if pid else [])})
+        if pid is not None:
+            _look(session, neighbours)
+
+
+def _look(session: Session, neighbours: Neighbours) -> None:
+    telemetry = session.telemetry()
+    telemetry.sample_now()
+    known = telemetry.keys()
+    for key in known:
+        for sample in telemetry.latest(key):
+            if wanted := neighbours.look(sample):
+                who = wanted.name or "another program"
+                free = format_bytes(wanted.free_bytes)
+                text = f"{who} took graphics memory, {free} are left: answers may get slow"
+                progress_console().print(f"\n({text})", style="yellow", markup=False)
+
+
+def _exit_code(end: GenerationFinished) -> int:
     if end.error:
-        console.print(f"{end.error.message} {end.error.hint}", style="red", markup=False)
-        return
-    ttft = format_seconds(None if end.ttft_ms is None else end.ttft_ms / 1000)
-    console.print(
-        f"{end.n_gen} tokens, first after {ttft}, {format_tok_s(end.decode_tok_s)}; "
-        f"prompt {end.n_prompt} tokens ({end.n_prompt_reused} re-used), "
-        f"{format_tok_s(end.prefill_tok_s)}; ended by {end.reason}",
-        style="dim",
-        markup=False,
-    )
+        return EXIT_PROBLEM
+    return EXIT_PARTIAL if end.reason == "cancelled" else EXIT_DONE
+
+
+def _text_of(name: str | None) -> str:
+    if name is None:
+        return ""
+    try:
+        return Path(name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        message = f"{name} cannot be read."
+        raise EnvironmentProblem("unreadable", message, "Check its path and encoding.") from error

@@ -5,13 +5,13 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from app.cli import bench, chat, doctor, estimate, export, inspect, models, probe, tune
+from app.cli import bench, chat, doctor, estimate, export, inspect, models, probe, serve, tune
 from app.cli.output import EXIT_BUG, EXIT_DONE, EXIT_PARTIAL, progress_console, report_problem
 from app.domain.errors import EnvironmentProblem
 from app.runtime import log_dir, version
 from app.session import Probing, Session
 
-COMMANDS = (probe, models, inspect, estimate, bench, tune, chat, export, doctor)
+COMMANDS = (probe, models, inspect, estimate, bench, tune, chat, serve, export, doctor)
 
 
 def build_parser() -> argparse.ArgumentParser:

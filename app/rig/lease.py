@@ -92,7 +92,10 @@ class Lease:
 def _lock(fd: int) -> None:
     if sys.platform == "win32":
         os.lseek(fd, _LOCKED_BYTE, os.SEEK_SET)
-        msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+        try:
+            msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+        except OSError as error:  # only one reason, and not every C runtime names it
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN)) from error
     else:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
 

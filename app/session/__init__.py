@@ -1,7 +1,8 @@
 """The façade that the command line and the window call: tune, estimate, chat, probe, doctor."""
 
 from app.session.facade import Probing, Session
+from app.session.serving import Server
 from app.session.talk import Chat
 from app.session.views import Estimate, ModelEntry
 
-__all__ = ["Chat", "Estimate", "ModelEntry", "Probing", "Session"]
+__all__ = ["Chat", "Estimate", "ModelEntry", "Probing", "Server", "Session"]

@@ -25,8 +25,15 @@ from app.rig.planner import ask_engine
 from app.rig.process import Launch
 from app.rig.replay import ReplayRig
 from app.session.doctor import examine
-from app.session.opening import memory_for, open_rig, search_host, usable_devices
-from app.session.talk import Chat
+from app.session.opening import (
+    measurable,
+    memory_for,
+    open_rig,
+    search_host,
+    usable_devices,
+)
+from app.session.serving import Server
+from app.session.talk import Chat, refuse_unsuitable
 from app.session.tuning import Tuning, follow
 from app.session.views import Estimate, ModelEntry
 from app.store import Profile, Store, StoredSweep
@@ -118,7 +125,8 @@ class Session:
         """Yield the steps of the self-test as they end."""
 
         def rig_on(spec: ModelSpec, devices: tuple[str, ...]) -> Rig:
-            return open_rig(spec, self.machine(), self._launch, devices=devices)[0]
+            machine, telemetry = self.machine(), self.telemetry()
+            return open_rig(spec, machine, self._launch, devices=devices, telemetry=telemetry)[0]
 
         with self._lease("doctor"):
             yield from examine(self.machine, lambda: self.inspect("demo"), rig_on)
@@ -194,9 +202,10 @@ class Session:
     def bench(self, model: str, request: TrialRequest) -> Iterator[RigEvent]:
         """Run one trial and yield its events."""
         spec = self.inspect(model)
+        machine = measurable(self.machine())
         with self._lease("bench"):
             rig, _ = open_rig(
-                spec, self.machine(), self._launch,
+                spec, machine, self._launch,
                 devices=request.settings.devices, telemetry=self.telemetry(),
             )  # fmt: skip
             try:
@@ -229,7 +238,7 @@ class Session:
             EnvironmentProblem: Model or engine cannot be used, or the request cannot be met.
         """
         spec = self.inspect(model)
-        machine = self.machine()
+        machine = measurable(self.machine())
         with self._lease("tune"):
             rig, _ = open_rig(
                 spec, machine, self._launch, devices=request.devices,
@@ -285,18 +294,14 @@ class Session:
 
         The model is loaded on entering it as a context manager (or by ``load``).
         """
-        spec = self.inspect(model)
-        profile = self._profile_for(spec, profile_id)
-        notes = []
-        if profile is None:
-            settings = self.default_settings(spec, min(CHAT_N_CTX, spec.n_ctx_train or CHAT_N_CTX))
-            notes.append("No tuned profile for this model yet; using defaults that fit.")
-        else:
-            settings = profile.settings
-        if spec.chat_template is None:
-            notes.append("This model has no chat template: it completes text, it does not answer.")
-        profile_id = profile.id if profile else None
-        return Chat(spec, settings, self._launch, profile_id, tuple(notes))
+        return Chat(*self._chosen(model, profile_id))
+
+    def serve(self, model: str, profile_id: str | None = None) -> Server:
+        """Return a local OpenAI-compatible server on the same settings as ``chat``.
+
+        Nothing is loaded before its ``run`` is iterated.
+        """
+        return Server(*self._chosen(model, profile_id))
 
     def close(self) -> None:
         """Stop telemetry and close the store."""
@@ -318,6 +323,23 @@ class Session:
 
     def _lease(self, purpose: str) -> Lease:
         return Lease(purpose)
+
+    def _chosen(
+        self, model: str, profile_id: str | None
+    ) -> tuple[ModelSpec, Settings, Launch, str | None, tuple[str, ...]]:
+        """Return model, settings, their profile's id, and what the user should know first."""
+        spec = self.inspect(model)
+        refuse_unsuitable(spec)
+        profile = self._profile_for(spec, profile_id)
+        notes = []
+        if profile is None:
+            settings = self.default_settings(spec, min(CHAT_N_CTX, spec.n_ctx_train or CHAT_N_CTX))
+            notes.append("No tuned profile for this model yet; using defaults that fit.")
+        else:
+            settings = profile.settings
+        if spec.chat_template is None:
+            notes.append("This model has no chat template: it completes text, it does not answer.")
+        return spec, settings, self._launch, profile.id if profile else None, tuple(notes)
 
     def _profile_for(self, spec: ModelSpec, profile_id: str | None) -> Profile | None:
         if profile_id is not None:

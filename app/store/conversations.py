@@ -82,14 +82,15 @@ class Conversations(Database):
         content: str,
         parent_id: int | None = None,
         timing: GenerationFinished | None = None,
+        reasoning: str = "",
     ) -> StoredMessage:
         """Store one turn below ``parent_id``."""
         now = now_utc()
         with self._write() as connection:
             cursor = connection.execute(
-                "INSERT INTO messages (conversation, parent, role, content, timing, created_utc)"
-                " VALUES (?, ?, ?, ?, ?, ?)",
-                (conversation_id, parent_id, role, content, _timing_text(timing), now),
+                "INSERT INTO messages (conversation, parent, role, content, timing, created_utc,"
+                " reasoning) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (conversation_id, parent_id, role, content, _timing_text(timing), now, reasoning),
             )
             connection.execute(
                 "UPDATE conversations SET updated_utc = ? WHERE id = ?", (now, conversation_id)
@@ -99,19 +100,32 @@ class Conversations(Database):
             parent_id=parent_id,
             role=role,
             content=content,
+            reasoning=reasoning,
             timing=timing,
             created_utc=now,
         )
 
     def update_message(
-        self, message_id: int, *, content: str, timing: GenerationFinished | None = None
+        self,
+        message_id: int,
+        *,
+        content: str,
+        timing: GenerationFinished | None = None,
+        reasoning: str = "",
     ) -> None:
         """Replace a turn's text: an answer while it grows, so that a crash keeps it."""
         with self._write() as connection:
             connection.execute(
-                "UPDATE messages SET content = ?, timing = ? WHERE id = ?",
-                (content, _timing_text(timing), message_id),
+                "UPDATE messages SET content = ?, timing = ?, reasoning = ? WHERE id = ?",
+                (content, _timing_text(timing), reasoning, message_id),
             )
+
+    def delete_message(self, message_id: int) -> None:
+        """Delete a turn and all that followed it, in every branch; as thorough as above."""
+        with self._write() as connection:
+            connection.execute("DELETE FROM messages WHERE id = ?", (message_id,))
+            connection.execute("INSERT INTO message_index(message_index) VALUES ('optimize')")
+        self._rows("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def messages(self, conversation_id: int) -> tuple[StoredMessage, ...]:
         """Return every turn of every branch, oldest first."""
@@ -154,6 +168,7 @@ class Conversations(Database):
             parent_id=row["parent"],
             role=row["role"],
             content=row["content"],
+            reasoning=row["reasoning"],
             timing=from_text(timing, GenerationFinished, self.path) if timing else None,
             created_utc=row["created_utc"],
         )

@@ -129,6 +129,7 @@ class StoredMessage(Record, frozen=True, kw_only=True):
         parent_id: The turn it answers; ``None`` for a first turn.
         role: ``user`` or ``assistant``.
         content: The text.
+        reasoning: What the model thought before it; not searched.
         timing: How it was generated, for a finished answer.
         created_utc: RFC 3339 time.
     """
@@ -137,6 +138,7 @@ class StoredMessage(Record, frozen=True, kw_only=True):
     parent_id: int | None
     role: str
     content: str
+    reasoning: str = ""
     timing: GenerationFinished | None = None
     created_utc: str
 

@@ -4,7 +4,7 @@
 writing; after a major step an older program must not write.
 """
 
-MAJOR, MINOR = 1, 0
+MAJOR, MINOR = 1, 1
 VERSION = MAJOR << 16 | MINOR
 
 CREATE = (
@@ -54,7 +54,8 @@ CREATE = (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
         conversation INTEGER NOT NULL REFERENCES conversations(id) ON DELETE CASCADE,
         parent INTEGER REFERENCES messages(id) ON DELETE CASCADE,
-        role TEXT NOT NULL, content TEXT NOT NULL, timing TEXT, created_utc TEXT NOT NULL)""",
+        role TEXT NOT NULL, content TEXT NOT NULL, timing TEXT, created_utc TEXT NOT NULL,
+        reasoning TEXT NOT NULL DEFAULT '')""",
     "CREATE INDEX messages_by_conversation ON messages(conversation)",
     "CREATE INDEX messages_by_parent ON messages(parent)",
     # trigrams find parts of words, and words of languages written without spaces
@@ -75,4 +76,9 @@ CREATE = (
 )
 
 # from version: (to version, statements); each is tested with a golden file of its old version
-UPGRADES: dict[int, tuple[int, tuple[str, ...]]] = {}
+UPGRADES: dict[int, tuple[int, tuple[str, ...]]] = {
+    1 << 16: (
+        1 << 16 | 1,
+        ("ALTER TABLE messages ADD COLUMN reasoning TEXT NOT NULL DEFAULT ''",),
+    ),
+}

@@ -3,6 +3,10 @@
 import argparse
 import os
 import sys
+from typing import BinaryIO
+
+# STD_INPUT_HANDLE and STD_OUTPUT_HANDLE (winbase.h)
+_STD_INPUT, _STD_OUTPUT = -10, -11
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -12,13 +16,14 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--engine-dir", metavar="DIR")
     options = parser.parse_args(argv)
     fd = take_over_stdout()
+    requests = take_over_stdin()
     # without this ggml starts a debugger to print a backtrace before it aborts
     os.environ["GGML_NO_BACKTRACE"] = "1"
     if options.engine_dir:
         os.environ["LLAMA_CPP_LIB_PATH"] = os.path.abspath(options.engine_dir)  # noqa: PTH100
     from app.worker.serve import serve
 
-    code = serve(fd, sys.stdin.buffer, rpc=tuple(options.rpc), engine_dir=options.engine_dir)
+    code = serve(fd, requests, rpc=tuple(options.rpc), engine_dir=options.engine_dir)
     sys.stderr.flush()
     # not a plain return: a driver's exit handlers may hang, and the thread that waits for stdin
     # would make the interpreter fail at its end; everything was released before
@@ -38,7 +43,38 @@ def take_over_stdout() -> int:
         import msvcrt
 
         msvcrt.setmode(fd, os.O_BINARY)
+        _set_standard_handle(_STD_OUTPUT, 1)
+        # a crash or a missing DLL must end the process, not open a dialog that keeps it alive
+        msvcrt.SetErrorMode(msvcrt.SEM_FAILCRITICALERRORS | msvcrt.SEM_NOGPFAULTERRORBOX)
     return fd
+
+
+def take_over_stdin() -> BinaryIO:
+    """Return where the requests come from; on Windows fd 0 itself becomes empty.
+
+    There a thread that waits for a pipe blocks whoever asks what kind of file it is, and every
+    DLL with a C runtime of its own (numpy's, a graphics driver's) asks that of stdin while it is
+    loaded: it would wait for the next request.
+    """
+    if sys.platform != "win32":
+        return sys.stdin.buffer
+    fd = os.dup(0)
+    os.set_inheritable(fd, False)
+    empty = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(empty, 0)
+    os.close(empty)
+    _set_standard_handle(_STD_INPUT, 0)
+    return open(fd, "rb")  # noqa: PTH123 - open as long as the process
+
+
+def _set_standard_handle(which: int, fd: int) -> None:
+    """Tell Windows too: not every C runtime that copies descriptors does."""
+    if sys.platform == "win32":
+        import ctypes
+        import msvcrt
+
+        kernel = ctypes.WinDLL("kernel32")
+        kernel.SetStdHandle(which, ctypes.c_void_p(msvcrt.get_osfhandle(fd)))
 
 
 if __name__ == "__main__":

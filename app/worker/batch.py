@@ -24,7 +24,7 @@ class Tokens:
         """Lay out ``sequences``, each beginning at position ``start`` of its own sequence."""
         self.n_seq = len(sequences)
         total = sum(len(s) for s in sequences)
-        self._tokens = (ctypes.c_int32 * total)(*(t for s in sequences for t in s))
+        self.tokens = (ctypes.c_int32 * total)(*(t for s in sequences for t in s))
         self.positions = (ctypes.c_int32 * total)(
             *(start + i for s in sequences for i in range(len(s)))
         )
@@ -46,7 +46,7 @@ class Tokens:
     def _slice(self, start: int, length: int) -> Any:
         return llama.llama_batch(
             n_tokens=length,
-            token=_at(self._tokens, start * _INT, ctypes.c_int32),
+            token=_at(self.tokens, start * _INT, ctypes.c_int32),
             embd=None,
             pos=_at(self.positions, start * _INT, ctypes.c_int32),
             n_seq_id=_at(self._n_seq_id, start * _INT, ctypes.c_int32),

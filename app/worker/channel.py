@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 from app.domain.errors import ErrorInfo
 from app.domain.outcome import Outcome
+from app.domain.pacing import Pace
 from app.worker.cancel import CancelFlag
 from app.worker.protocol import (
     MAX_LINE_BYTES,
@@ -20,6 +21,7 @@ from app.worker.protocol import (
     Message,
     ProtocolError,
     Request,
+    SetPace,
     Shutdown,
     decode_request,
 )
@@ -43,6 +45,7 @@ class Channel:
         self._lock = threading.Lock()
         self._requests: queue.Queue[Request] = queue.Queue()
         self._busy = threading.Event()
+        self._pace: Pace | None = None
 
     def start(self, stdin: BinaryIO) -> None:
         """Begin to read requests and to send heartbeats."""
@@ -58,6 +61,13 @@ class Channel:
                     line = line[os.write(self._fd, line) :]
             except OSError:
                 os._exit(0)
+
+    def new_pace(self) -> Pace | None:
+        """Return the pace asked for since the last call, if any."""
+        pace = self._pace
+        if pace is not None:
+            self._pace = None
+        return pace
 
     def next_request(self) -> Request:
         """Wait for the next request; others are refused until ``finish``."""
@@ -91,6 +101,8 @@ class Channel:
         if isinstance(request, Cancel):
             if self._busy.is_set():
                 self._cancel.set()
+        elif isinstance(request, SetPace):
+            self._pace = request.pace
         elif isinstance(request, Shutdown):
             self._cancel.set()
             self._requests.put(request)

@@ -29,18 +29,20 @@ class TextStream:
     def _release(self, text: str) -> str:
         if self.stopped:
             return ""
+        if not self._stop:
+            return text
         text = self._held + text
         found = [i for i in (text.find(s) for s in self._stop) if i >= 0]
         if found:
             self.stopped = True
             self._held = ""
             return text[: min(found)]
-        keep = max((_overlap(text, s) for s in self._stop), default=0)
+        keep = max((overlap(text, s) for s in self._stop), default=0)
         self._held = text[len(text) - keep :]
         return text[: len(text) - keep]
 
 
-def _overlap(text: str, stop: str) -> int:
-    """Return how many characters at the end of ``text`` could begin ``stop``."""
-    longest = min(len(text), len(stop) - 1)
-    return next((n for n in range(longest, 0, -1) if text.endswith(stop[:n])), 0)
+def overlap(text: str, sought: str) -> int:
+    """Return how many characters at the end of ``text`` could begin ``sought``."""
+    longest = min(len(text), len(sought) - 1)
+    return next((n for n in range(longest, 0, -1) if text.endswith(sought[:n])), 0)

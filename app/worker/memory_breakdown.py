@@ -67,7 +67,7 @@ def read_breakdown(ctx: int) -> list[tuple[int, Parts]]:
     header = ctypes.create_string_buffer(_MAP_BYTES)
     base = ctypes.addressof(header)
     function(base, ctx)
-    count, root = _word(base + layout.count), base
+    count, root = _word(base + layout.entries), base
     for offset in layout.root:
         root = _word(root + offset)
     stack = [root]

@@ -99,14 +99,14 @@ class MapLayout(NamedTuple):
     """Where a C++ library keeps a ``std::map``; offsets in bytes, 64-bit.
 
     Attributes:
-        count: Of the number of entries, in the map.
+        entries: Of the number of entries, in the map.
         root: Of the root: in the map, then (MSVC) in the head node found there.
         left: Of the smaller child, in a node.
         right: Of the larger child, in a node.
         is_end: Of the byte that marks a node past the end; ``None`` = a null pointer does.
     """
 
-    count: int
+    entries: int
     root: tuple[int, ...]
     left: int
     right: int

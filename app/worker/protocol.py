@@ -12,6 +12,7 @@ from app.domain.errors import ErrorInfo
 from app.domain.machine import EngineInfo
 from app.domain.memory import DeviceMemory
 from app.domain.outcome import Outcome
+from app.domain.pacing import Pace
 from app.domain.record import Record
 from app.domain.settings import Settings
 from app.domain.trial import Sample, Workload
@@ -71,21 +72,45 @@ class RunTrial(Message, frozen=True, kw_only=True, tag="trial"):
 
 
 class ChatMessage(Record, frozen=True, kw_only=True):
-    """One turn of a conversation: ``role`` is ``system``, ``user`` or ``assistant``."""
+    """One turn of a conversation: ``role`` is ``system``, ``user`` or ``assistant``.
+
+    ``reasoning`` is what an assistant thought before ``content``; templates that drop the
+    reasoning of earlier turns do so themselves.
+    """
 
     role: str
     content: str
+    reasoning: str = ""
 
 
 class Sampling(Record, frozen=True, kw_only=True):
-    """llama.cpp's sampler chain; ``temperature`` 0 is greedy, ``seed`` ``None`` is random."""
+    """llama.cpp's sampler chain; ``temperature`` 0 is greedy, ``seed`` ``None`` is random.
+
+    Attributes:
+        repeat_last_n: Tokens that repeat penalty and DRY look back.
+        dry_multiplier: Strength of DRY (repeated sequences); 0 = off.
+        dry_base: Growth of DRY's penalty per token of the repetition.
+        dry_allowed_length: Longest repetition without penalty, tokens.
+        xtc_probability: How often XTC drops the likeliest tokens, 0–1; 0 = off.
+        xtc_threshold: Probability above which XTC may drop a token, 0–0.5.
+        grammar: GBNF text the answer must follow; empty = none.
+        json_schema: JSON schema the answer must follow (``grammar`` is then ignored).
+    """
 
     temperature: float = 0.8
     top_k: int = 40
     top_p: float = 0.95
     min_p: float = 0.05
     repeat_penalty: float = 1.0
+    repeat_last_n: int = 64
+    dry_multiplier: float = 0.0
+    dry_base: float = 1.75
+    dry_allowed_length: int = 2
+    xtc_probability: float = 0.0
+    xtc_threshold: float = 0.1
     seed: int | None = None
+    grammar: str = ""
+    json_schema: str = ""
 
 
 class Generate(Message, frozen=True, kw_only=True, tag="generate"):
@@ -93,10 +118,13 @@ class Generate(Message, frozen=True, kw_only=True, tag="generate"):
 
     Attributes:
         settings: Context settings; the context is re-used while they do not change.
-        messages: The conversation; rendered with the model's own template.
+        messages: The conversation; a last turn of the assistant is gone on with.
         max_tokens: Most tokens to generate; ``None`` = until the model or the context ends.
         sampling: Sampler chain.
         stop: Strings that end the answer (not part of it).
+        template: Who writes the prompt: empty = the model's own template, ``text`` = nobody
+            (plain completion), or the name of one of llama.cpp's built-in templates.
+        pace: How much of the time to work; ``set_pace`` changes it underway.
     """
 
     settings: Settings
@@ -104,12 +132,52 @@ class Generate(Message, frozen=True, kw_only=True, tag="generate"):
     max_tokens: int | None = None
     sampling: Sampling = Sampling()
     stop: tuple[str, ...] = ()
+    template: str = ""
+    pace: Pace = Pace()
+
+
+class SetPace(Message, frozen=True, kw_only=True, tag="set_pace"):
+    """Work at another pace from the next token on; not a request of its own, no reply."""
+
+    pace: Pace
 
 
 class Tokenize(Message, frozen=True, kw_only=True, tag="tokenize"):
-    """Count the tokens of ``text`` with the loaded model's vocabulary."""
+    """Count the tokens of ``text`` with the loaded model's vocabulary.
 
-    text: str
+    Attributes:
+        text: Any text.
+        messages: Count this conversation's prompt instead, and each turn's text alone.
+        template: As in ``generate``.
+    """
+
+    text: str = ""
+    messages: tuple[ChatMessage, ...] = ()
+    template: str = ""
+
+
+class CheckTemplate(Message, frozen=True, kw_only=True, tag="check_template"):
+    """Check how the loaded model's template writes two turns, without decoding anything."""
+
+    template: str = ""
+
+
+class Serve(Message, frozen=True, kw_only=True, tag="serve"):
+    """Load a model and serve it over HTTP on loopback until ``cancel``.
+
+    Attributes:
+        model_path: First shard of the model.
+        settings: Requested settings, load level and context level.
+        alias: Name of the model towards clients.
+        port: Port; 0 = any free one.
+        token: What clients must send as bearer token.
+    """
+
+    model_path: str
+    settings: Settings
+    alias: str
+    port: int
+    token: str
 
 
 class Cancel(Message, frozen=True, kw_only=True, tag="cancel"):
@@ -201,19 +269,33 @@ class GenerateStarted(Message, frozen=True, kw_only=True, tag="generate.started"
     Attributes:
         n_prompt: Its tokens.
         n_reused: Of these, tokens still valid in the cache.
-        template: ``model`` (the file's own), ``text`` (no template: plain completion).
+        template: ``model`` (the file's own), ``text`` (no template: plain completion), or the
+            name of the built-in template that was used instead.
+        n_ctx: Tokens the context holds.
     """
 
     n_prompt: int
     n_reused: int
     template: str
+    n_ctx: int = 0
+
+
+class GenerateProgress(Message, frozen=True, kw_only=True, tag="generate.progress"):
+    """Phase ``template``, ``context`` or ``prefill``; in prefill the prompt tokens done."""
+
+    phase: str
+    n_done: int = 0
 
 
 class Token(Message, frozen=True, kw_only=True, tag="token"):
-    """Text that has become complete, and how many tokens were generated so far."""
+    """Text that has become complete, and how many tokens were generated so far.
+
+    ``kind`` is ``answer``, ``reasoning`` or ``tool_call``.
+    """
 
     text: str
     n_tok: int
+    kind: str = "answer"
 
 
 class GenerateFinished(Message, frozen=True, kw_only=True, tag="generate.finished"):
@@ -229,9 +311,65 @@ class GenerateFinished(Message, frozen=True, kw_only=True, tag="generate.finishe
 
 
 class TokenizeFinished(Message, frozen=True, kw_only=True, tag="tokenize.finished"):
-    """Token count of the text asked for."""
+    """Token count of the text or prompt asked for, and of each turn's text alone."""
 
     n_tok: int
+    per_message: tuple[int, ...] = ()
+
+
+class TemplateFinding(Record, frozen=True, kw_only=True):
+    """Something wrong with a chat template.
+
+    Attributes:
+        error: What it is and what the user can do.
+        stop: A string that would end the answer where the template does; empty = none.
+    """
+
+    error: ErrorInfo
+    stop: str = ""
+
+
+class TemplateChecked(Message, frozen=True, kw_only=True, tag="check_template.finished"):
+    """What is wrong with the template.
+
+    Attributes:
+        template: As in ``generate.started``.
+        findings: What is wrong, worst first; empty = nothing.
+        turn_end: Text that ends an assistant's turn, as the template writes it.
+        builtin: The built-in template llama.cpp takes it for; empty = none.
+    """
+
+    template: str
+    findings: tuple[TemplateFinding, ...]
+    turn_end: str = ""
+    builtin: str = ""
+
+
+class ServeStarted(Message, frozen=True, kw_only=True, tag="serve.started"):
+    """The server accepts requests.
+
+    Attributes:
+        port: Where, on 127.0.0.1.
+        effective: Settings the engine really uses.
+        devices: Bytes allocated per device, as the engine counts them.
+    """
+
+    port: int
+    effective: Settings
+    devices: tuple[DeviceMemory, ...]
+
+
+class ServeProgress(Message, frozen=True, kw_only=True, tag="serve.progress"):
+    """Requests so far, and how many of them are being answered now."""
+
+    n_requests: int
+    n_active: int
+
+
+class ServeFinished(Message, frozen=True, kw_only=True, tag="serve.finished"):
+    """The server has stopped."""
+
+    n_requests: int
 
 
 class Heartbeat(Message, frozen=True, kw_only=True, tag="heartbeat"):
@@ -256,7 +394,18 @@ class Bye(Message, frozen=True, kw_only=True, tag="bye"):
     """Last line of an orderly end."""
 
 
-Request = Load | DryRun | RunTrial | Generate | Tokenize | Cancel | Shutdown
+Request = (
+    Load
+    | DryRun
+    | RunTrial
+    | Generate
+    | SetPace
+    | Tokenize
+    | CheckTemplate
+    | Serve
+    | Cancel
+    | Shutdown
+)
 Reply = (
     Hello
     | LoadStarted
@@ -268,9 +417,14 @@ Reply = (
     | TrialSample
     | TrialFinished
     | GenerateStarted
+    | GenerateProgress
     | Token
     | GenerateFinished
     | TokenizeFinished
+    | TemplateChecked
+    | ServeStarted
+    | ServeProgress
+    | ServeFinished
     | Heartbeat
     | Log
     | Failed

@@ -17,11 +17,12 @@ from app.worker.channel import Channel
 from app.worker.engine import Engine
 from app.worker.enginelog import EngineLog
 from app.worker.generate import Generator
-from app.worker.prompt import tokenize
+from app.worker.prompt import build_prompt, tokenize
 from app.worker.protocol import (
     NO_BREAKDOWN,
     PROTOCOL_VERSION,
     Bye,
+    CheckTemplate,
     DryRun,
     DryRunFinished,
     Failed,
@@ -34,6 +35,7 @@ from app.worker.protocol import (
     Message,
     Request,
     RunTrial,
+    Serve,
     Shutdown,
     Tokenize,
     TokenizeFinished,
@@ -41,6 +43,7 @@ from app.worker.protocol import (
     TrialProgress,
     TrialStarted,
 )
+from app.worker.template_check import check_template
 
 EXIT_DONE, EXIT_NO_ENGINE = 0, 3
 
@@ -82,7 +85,7 @@ class Worker:
         self._channel = channel
         self._engine = engine
         self._log = log
-        self._generator = Generator(engine, channel.send)
+        self._generator = Generator(engine, channel)
 
     def run(self) -> None:
         """Answer requests until ``shutdown``."""
@@ -113,9 +116,29 @@ class Worker:
             case Generate():
                 return self._generator.run(request)
             case Tokenize():
-                return TokenizeFinished(n_tok=len(tokenize(self._engine.loaded(), request.text)))
+                return self._count(request)
+            case CheckTemplate():
+                return check_template(self._engine.loaded(), request.template)
+            case Serve():
+                return self._serve(request)
             case _:
                 raise Bug(type(request).__name__)
+
+    def _count(self, request: Tokenize) -> Message:
+        model = self._engine.loaded()
+        if not request.messages:
+            return TokenizeFinished(n_tok=len(tokenize(model, request.text)))
+        alone = [tokenize(model, m.content, add_special=False) for m in request.messages]
+        prompt = build_prompt(model, request.messages, request.template)
+        lengths = tuple(len(tokens) for tokens in alone)
+        return TokenizeFinished(n_tok=len(prompt.tokens), per_message=lengths)
+
+    def _serve(self, request: Serve) -> Message:
+        # its libraries are only needed here, and take a second to import
+        from app.worker.openai_server import serve_openai  # noqa: PLC0415
+
+        self._generator.release()
+        return serve_openai(self._engine, self._channel.send, request)
 
     def _load(self, request: Load) -> Message:
         self._generator.release()

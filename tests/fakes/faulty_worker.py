@@ -1,7 +1,7 @@
 """A worker without an engine that fails on demand: ``faulty_worker.py FAULT@PLACE…``.
 
-Places: ``hello``, ``load``, ``decode``, ``dry_run``, ``token``. Without a fault for a place it
-answers as a worker does.
+Places: ``hello``, ``load``, ``decode``, ``dry_run``, ``token``, ``serve``. Without a fault for a
+place it answers as a worker does.
 """
 
 import ctypes
@@ -96,6 +96,12 @@ class FaultyWorker:
                     reason="stop", n_prompt=2, n_reused=0, n_gen=1,
                     ttft_ns=1, prefill_ns=1, decode_ns=0,
                 ))  # fmt: skip
+            case protocol.Serve(settings=settings):
+                self.reach("load")
+                started = protocol.ServeStarted(port=1, effective=settings, devices=(host(),))
+                self.send(started)
+                self.reach("serve")
+                self.send(protocol.ServeFinished(n_requests=0))
             case protocol.Tokenize():
                 self.send(protocol.TokenizeFinished(n_tok=1))
             case _:
@@ -166,7 +172,7 @@ class FaultyWorker:
     def hang_stubbornly(self) -> None:
         """Hang, ignore polite signals, and leave a child behind."""
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        child = subprocess.Popen([sys.executable, "-c", "import signal;signal.pause()"])
+        child = subprocess.Popen([sys.executable, "-c", "import time;time.sleep(600)"])
         print(f"child {child.pid}", file=sys.stderr, flush=True)
         self.hang()
 
@@ -192,11 +198,11 @@ class FaultyWorker:
     def closed_pipe(self) -> None:
         """Close the protocol's pipe and live on."""
         os.close(self._fd)
-        signal.pause()
+        threading.Event().wait()
 
     def deaf(self) -> None:
         """Stop reading requests, and die when the parent closes the pipe."""
-        signal.pause()
+        threading.Event().wait()
 
 
 FAULTS: dict[str, Callable[[FaultyWorker], None]] = {

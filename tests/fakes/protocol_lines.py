@@ -4,6 +4,7 @@ from app.domain.errors import ErrorInfo
 from app.domain.machine import EngineDevice, EngineInfo, GpuKind
 from app.domain.memory import DeviceMemory
 from app.domain.outcome import Outcome
+from app.domain.pacing import Pace
 from app.domain.settings import FlashAttn, LoadMode, Settings
 from app.domain.trial import Sample, Workload
 from app.worker import protocol
@@ -41,8 +42,15 @@ REQUESTS: list[protocol.Message] = [
         max_tokens=128,
         sampling=protocol.Sampling(seed=7),
         stop=("\n\n",),
+        template="chatml",
+        pace=Pace(duty=0.5),
     ),
+    protocol.SetPace(pace=Pace(duty=0.25)),
     protocol.Tokenize(text="hello"),
+    protocol.CheckTemplate(),
+    protocol.Serve(
+        model_path="/models/a.gguf", settings=SETTINGS, alias="a", port=0, token="0123abcd"
+    ),
     protocol.Cancel(),
     protocol.Shutdown(),
 ]
@@ -56,13 +64,24 @@ REPLIES: list[protocol.Message] = [
     protocol.TrialProgress(phase="warm_up", frac=0.25),
     protocol.TrialSample(phase="decode", sample=_SAMPLE),
     protocol.TrialFinished(prefill=(_SAMPLE,), decode=(_SAMPLE, _SAMPLE)),
-    protocol.GenerateStarted(n_prompt=12, n_reused=4, template="model"),
+    protocol.GenerateStarted(n_prompt=12, n_reused=4, template="model", n_ctx=8192),
+    protocol.GenerateProgress(phase="prefill", n_done=8),
     protocol.Token(text="世", n_tok=1),
+    protocol.Token(text="hm", n_tok=2, kind="reasoning"),
     protocol.GenerateFinished(
         reason="stop", n_prompt=12, n_reused=4, n_gen=30,
         ttft_ns=80_000_000, prefill_ns=70_000_000, decode_ns=900_000_000,
     ),
-    protocol.TokenizeFinished(n_tok=1),
+    protocol.TokenizeFinished(n_tok=9, per_message=(2, 3)),
+    protocol.TemplateChecked(
+        template="model",
+        findings=(protocol.TemplateFinding(error=_ERROR, stop="<|end|>"),),
+        turn_end="<|end|>",
+        builtin="phi3",
+    ),
+    protocol.ServeStarted(port=8123, effective=SETTINGS, devices=(_MEMORY,)),
+    protocol.ServeProgress(n_requests=3, n_active=1),
+    protocol.ServeFinished(n_requests=3),
     protocol.Heartbeat(),
     protocol.Log(level="error", text="cudaMalloc failed: out of memory"),
     protocol.Failed(outcome=Outcome.OUT_OF_MEMORY, error=_ERROR),

@@ -123,8 +123,10 @@ def test_python_snippet_opens_the_model(tmp_path: Path) -> None:
     fields = ("n_ctx", "n_batch", "n_ubatch", "n_threads", "n_threads_batch", "type_k", "type_v")
     report = f"p = llm.context_params; print([getattr(p, n) for n in {fields}], llm.n_ctx())"
     # a build with loadable backends (ours) starts without any; a stock one ignores this
-    load = "import os, llama_cpp; llama_cpp.llama_cpp._lib.ggml_backend_load_all_from_path("
-    load += "os.path.join(os.path.dirname(llama_cpp.__file__), 'lib').encode())\n"
+    load = "import ctypes, os, llama_cpp; lib = llama_cpp.llama_cpp._lib;"
+    load += "folder = os.path.join(os.path.dirname(llama_cpp.__file__), 'lib');"
+    load += "lib = ctypes.CDLL(os.path.join(folder, 'ggml.dll')) if os.name == 'nt' else lib;"
+    load += "lib.ggml_backend_load_all_from_path(folder.encode())\n"
     script = load + export(profile, "llama-cpp-python") + report
     result = subprocess.run(
         [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, check=True

@@ -81,7 +81,7 @@ def test_policy_asks_for_an_administrator_each_time() -> None:
     assert [e.text for e in root.iter("allow_inactive")] == ["no"]
     assert [e.text for e in root.iter("allow_active")] == ["auth_admin"]
     assert [(e.get("key"), e.text) for e in root.iter("annotate")] == [
-        ("org.freedesktop.policykit.exec.path", str(PROGRAM))
+        ("org.freedesktop.policykit.exec.path", PROGRAM.as_posix())
     ]
 
 

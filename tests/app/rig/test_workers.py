@@ -1,8 +1,7 @@
 """The worker rig against a child that fails in every way known."""
 
 import contextlib
-import os
-import signal
+import sys
 from collections.abc import Collection, Iterator
 
 import msgspec
@@ -21,6 +20,7 @@ from app.rig.process import Launch
 from app.rig.workers import WorkerRig
 from tests.fakes.faulty_worker import HOST_BYTES, faulty
 from tests.fakes.records import a_model
+from tests.fakes.wine import is_wine
 
 SETTINGS = Settings(n_gpu_layers=0)
 REQUEST = TrialRequest(stage="test", settings=SETTINGS, workload=Workload())
@@ -105,7 +105,10 @@ def test_loaded_weights_are_used_again(rigs: list[WorkerRig]) -> None:
         ("garbage@decode", Outcome.CRASHED, "protocol"),
         ("wrong_version@decode", Outcome.CRASHED, "protocol"),
         ("oversized@decode", Outcome.CRASHED, "protocol"),
-        ("closed_pipe@decode", Outcome.CRASHED, "crashed"),
+        pytest.param(
+            *("closed_pipe@decode", Outcome.CRASHED, "crashed"),
+            marks=pytest.mark.skipif(is_wine(), reason="Wine's console host keeps the pipe open"),
+        ),
         ("abort@hello", Outcome.CRASHED, "crashed"),
     ],
 )
@@ -134,12 +137,13 @@ def test_next_trial_after_a_crash_loads_again(rigs: list[WorkerRig]) -> None:
     assert run(rigs[0]).load_id == 2
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals to tell it by")
 def test_kill_from_outside_is_named(rigs: list[WorkerRig]) -> None:
     """SIGKILL in the middle of a trial reads as killed, with the usual reason."""
     rigs.append(rig_with(faulty("deaf@decode")))
     events = rigs[0].run_trial(REQUEST)
     advance(events, "decode")
-    os.kill(children()[0].pid, signal.SIGKILL)
+    children()[0].kill()
     last = list(events)[-1]
     assert isinstance(last, TrialFinished)
     assert last.trial.outcome is Outcome.CRASHED

@@ -1,6 +1,5 @@
 """The worker rig with the real engine: the demo model, and a CPU-backed RPC device."""
 
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -139,7 +138,7 @@ def test_worker_ends_with_its_parent() -> None:
         assert middle.stdout
         worker = psutil.Process(int(middle.stdout.readline()))
     finally:
-        middle.send_signal(signal.SIGKILL)
+        middle.kill()
         middle.communicate()
     psutil.wait_procs([worker], timeout=5)
     assert not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE

@@ -1,5 +1,6 @@
 """The façade on a tiny real model with real workers: search, storage, faults, resume, chat."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -53,8 +54,12 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session
 
 
 def worker_pids() -> list[int]:
-    children = psutil.Process().children(recursive=True)
-    return [c.pid for c in children if "app.worker" in c.cmdline()]
+    found = []
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):  # it is ending
+            if "app.worker" in child.cmdline():
+                found.append(child.pid)
+    return found
 
 
 def result_of(events: Iterator[SweepEvent]) -> SweepResult:

@@ -1,0 +1,203 @@
+"""What a chat in the terminal reads and writes: safe text, several lines, Ctrl-C."""
+
+import contextlib
+import signal
+import sys
+from collections.abc import Iterable, Iterator
+from types import FrameType
+
+from app.cli.output import progress_console
+from app.domain.events import (
+    ChatEvent,
+    GenerationFinished,
+    PromptProgress,
+    SaveFailed,
+    TokenGenerated,
+    TrialProgress,
+    TurnsDropped,
+)
+from app.domain.units import format_seconds, format_tok_s
+
+_BLOCK = '"""'
+_DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
+_LONG_PROMPT_TOK = 1024
+# what moves the cursor, changes the screen, or turns text around
+_UNSAFE = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))}
+_UNSAFE |= {code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
+for _harmless in ("\n", "\t"):
+    del _UNSAFE[ord(_harmless)]
+
+
+def safe(text: str) -> str:
+    """Return ``text`` with what could command the terminal spelt out."""
+    return text.translate(_UNSAFE)
+
+
+class Interrupts:
+    """Turns Ctrl-C into a flag while an answer is written, so that nothing is torn apart."""
+
+    def __init__(self) -> None:
+        """Start without one."""
+        self.came = False
+
+    @contextlib.contextmanager
+    def caught(self) -> Iterator[None]:
+        """Catch Ctrl-C inside the block; outside it is an exception as usual."""
+        self.came = False
+        try:
+            before = signal.signal(signal.SIGINT, self._note)
+        except ValueError:  # not the main thread: nothing to catch
+            yield
+            return
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    def _note(self, _number: int, _frame: FrameType | None) -> None:
+        self.came = True
+
+
+def read_message(prompt: str = "> ") -> str:
+    r"""Read one message: a line, lines that end in ``\``, or a block between triple quotes.
+
+    Raises:
+        EOFError: The input has ended.
+        KeyboardInterrupt: Ctrl-C; what was typed is dropped.
+    """
+    shown = prompt if sys.stdin.isatty() else ""
+    line = input(shown)
+    if line.strip().startswith(_BLOCK):
+        return _read_block(line.strip()[len(_BLOCK) :])
+    lines = []
+    while line.endswith("\\"):
+        lines.append(line[:-1])
+        line = input("… " if shown else "")
+    return "\n".join([*lines, line])
+
+
+def remember(messages: Iterable[str]) -> None:
+    """Let the up arrow bring back earlier messages, where the system has line editing.
+
+    They come from the conversation itself: a history file would outlive a deleted one.
+    """
+    try:
+        import readline
+    except ImportError:  # Windows: the console has a history of its own
+        return
+    if sys.stdin.isatty():
+        readline.clear_history()
+        for message in messages:
+            readline.add_history(message.replace("\n", " "))
+
+
+def write_answer(
+    events: Iterator[ChatEvent], interrupts: Interrupts | None = None
+) -> tuple[str, GenerationFinished]:
+    """Write an answer as it arrives; return its text and its end.
+
+    Reasoning is dim. Ctrl-C, caught by ``interrupts``, stops the engine within one token.
+    """
+    show = _Show()
+    end = GenerationFinished(reason="cancelled", n_prompt=0)
+    for event in events:
+        if isinstance(event, GenerationFinished):
+            end = event
+        else:
+            show.event(event)
+        if interrupts and interrupts.came:
+            getattr(events, "close", lambda: None)()
+            break
+    show.finish()
+    return show.text, end
+
+
+def show_end(end: GenerationFinished) -> None:
+    """Print the timings of an answer, or why it ended early."""
+    console = progress_console()
+    if end.error:
+        console.print(f"{end.error.message} {end.error.hint}", style="red", markup=False)
+        return
+    if end.reason == "cancelled":
+        console.print("(stopped)", style="dim", markup=False)
+        return
+    ttft = format_seconds(None if end.ttft_ms is None else end.ttft_ms / 1000)
+    console.print(
+        f"{end.n_gen} tokens, first after {ttft}, {format_tok_s(end.decode_tok_s)}; "
+        f"prompt {end.n_prompt} tokens ({end.n_prompt_reused} re-used), "
+        f"{format_tok_s(end.prefill_tok_s)}; ended by {end.reason}",
+        style="dim",
+        markup=False,
+    )
+
+
+class _Show:
+    """Writes events as they come."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self._is_dim = False
+        self._can_dim = sys.stdout.isatty()
+        self._console = progress_console()
+        self._has_said_prompt = False
+
+    def event(self, event: ChatEvent) -> None:
+        match event:
+            case TokenGenerated():
+                self._token(event)
+            case TurnsDropped(n_turns=n_turns, summary=summary):
+                how = "summarised" if summary else "left out"
+                self._say(f"(the context was full: the oldest {n_turns} turns are {how})")
+            case SaveFailed(error=error):
+                self._say(f"(not saved: {error.message} {error.hint})")
+            case TrialProgress(phase="start"):
+                self._say_once("(loading the model again…)")
+            case PromptProgress(n_done=n_done, n_prompt=n_prompt):
+                if n_prompt - n_done > _LONG_PROMPT_TOK:
+                    self._say(f"(reading the prompt: {n_done} of {n_prompt} tokens)")
+            case _:
+                pass
+
+    def finish(self) -> None:
+        self._dim(False)
+        sys.stdout.write("\n")
+        sys.stdout.flush()
+
+    def _token(self, event: TokenGenerated) -> None:
+        if not event.text:
+            return
+        is_thought = event.kind == "reasoning"
+        if self._is_dim and not is_thought:
+            sys.stdout.write("\n\n")
+        self._dim(is_thought)
+        if not is_thought:
+            self.text += event.text
+        sys.stdout.write(safe(event.text))
+        sys.stdout.flush()
+
+    def _dim(self, wanted: bool) -> None:  # noqa: FBT001 - private
+        if wanted != self._is_dim:
+            self._is_dim = wanted
+            if self._can_dim:
+                sys.stdout.write(_DIM if wanted else _PLAIN)
+
+    def _say(self, text: str) -> None:
+        sys.stdout.flush()
+        self._console.print(text, style="dim", markup=False)
+
+    def _say_once(self, text: str) -> None:
+        if not self._has_said_prompt:
+            self._has_said_prompt = True
+            self._say(text)
+
+
+def _read_block(first: str) -> str:
+    if first.endswith(_BLOCK):
+        return first[: -len(_BLOCK)]
+    lines = [first] if first else []
+    while True:
+        line = input("… " if sys.stdin.isatty() else "")
+        if line.rstrip().endswith(_BLOCK):
+            lines.append(line.rstrip()[: -len(_BLOCK)])
+            return "\n".join(lines).strip("\n")
+        lines.append(line)

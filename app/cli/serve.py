@@ -1,0 +1,96 @@
+"""``rigtune serve``: a local OpenAI-compatible server on a model's tuned settings."""
+
+import argparse
+from contextlib import closing
+
+from app.cli.chat_screen import Interrupts
+from app.cli.output import EXIT_DONE, EXIT_PROBLEM, human, print_json, progress_console
+from app.domain.events import ServerEvent, ServerProgress, ServerStarted, ServerStopped
+from app.domain.memory import DeviceMemory
+from app.domain.record import Record
+from app.domain.settings import Settings
+from app.session import Server, Session
+
+NAME = "serve"
+HELP = "serve a model to other programs on this machine (OpenAI-compatible)"
+
+
+class ServeDocument(Record, frozen=True, kw_only=True):
+    """``rigtune.serve/1``: where the server is and what it runs on."""
+
+    schema: str = "rigtune.serve/1"
+    base_url: str
+    token: str
+    model: str
+    settings: Settings
+    devices: tuple[DeviceMemory, ...]
+    profile_id: str | None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's own arguments."""
+    parser.add_argument("model", metavar="MODEL", help="path, id from `models`, or demo")
+    parser.add_argument("--profile", metavar="ID", help="use this stored profile")
+    parser.add_argument(
+        "--port", type=int, default=0, metavar="N", help="port on 127.0.0.1 (any free one)"
+    )
+
+
+def run(args: argparse.Namespace, session: Session) -> int:
+    """Serve until Ctrl-C."""
+    server = session.serve(args.model, args.profile)
+    console = progress_console()
+    for note in server.notes:
+        console.print(note, markup=False)
+    interrupts = Interrupts()
+    with interrupts.caught(), closing(server.run(args.port)) as events:
+        n_seen = 0
+        for event in events:
+            if interrupts.came:
+                break
+            if isinstance(event, ServerStopped):
+                return _stopped(event)
+            n_seen = _show(event, server, args, n_seen)
+    console.print(f"Stopped after {n_seen} requests.", markup=False)
+    return EXIT_DONE
+
+
+def _show(event: ServerEvent, server: Server, args: argparse.Namespace, n_seen: int) -> int:
+    match event:
+        case ServerStarted():
+            _announce(event, server, as_json=args.json)
+        case ServerProgress(n_requests=n_requests) if n_requests > n_seen:
+            progress_console().print(f"Request {n_requests}", style="dim", markup=False)
+            return n_requests
+        case _:
+            pass
+    return n_seen
+
+
+def _announce(started: ServerStarted, server: Server, *, as_json: bool) -> None:
+    base_url = f"http://127.0.0.1:{started.port}/v1"
+    if as_json:
+        print_json(
+            ServeDocument(
+                base_url=base_url,
+                token=server.token,
+                model=server.alias,
+                settings=started.effective,
+                devices=started.devices,
+                profile_id=server.profile_id,
+            )
+        )
+        return
+    console = human()
+    console.print(f"Address  {base_url}", markup=False)
+    console.print(f"API key  {server.token}", markup=False)
+    console.print(f"Model    {server.alias}", markup=False)
+    console.print("Ctrl-C stops the server.", markup=False)
+
+
+def _stopped(event: ServerStopped) -> int:
+    if event.error is None:
+        return EXIT_DONE
+    text = f"{event.error.message} {event.error.hint}"
+    progress_console().print(text, style="red", markup=False)
+    return EXIT_PROBLEM
