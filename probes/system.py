@@ -154,5 +154,8 @@ def _swap() -> tuple[int | None, int | None]:
 def _battery() -> tuple[bool | None, float | None]:
     # psutil leaves the function out where the system has none.
     read = getattr(psutil, "sensors_battery", None)
-    battery = read() if read is not None else None
+    try:
+        battery = read() if read is not None else None
+    except OSError:  # no /sys: containers and chroots
+        battery = None
     return (battery.power_plugged, battery.percent) if battery else (None, None)

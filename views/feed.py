@@ -105,6 +105,12 @@ class TelemetryFeed(QObject):
         samples = self._telemetry.latest(key) if self._telemetry else ()
         return merged(samples)
 
+    def readings(self, keys: Sequence[str]) -> dict[str, tuple[GpuSample, ...]]:
+        """Return the newest reading of every probe, by GPU; empty without a source."""
+        if self._telemetry is None:
+            return {}
+        return {key: tuple(self._telemetry.latest(key)) for key in keys}
+
     def latest_host(self) -> HostSample | None:
         """Return the newest reading of the host."""
         return self._telemetry.latest_host() if self._telemetry else None

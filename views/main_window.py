@@ -62,6 +62,7 @@ class MainWindow(QMainWindow):
         self._kit = kit
         self._open_session = open_session
         self._session: SessionPort | None = None
+        self._machine: Machine | None = None
         self._late_module: ModuleType | None = None
         self.state = state
         self.jobs = Jobs(self)
@@ -113,6 +114,8 @@ class MainWindow(QMainWindow):
         self._wanted = key
         self.sidebar.show_page(key)
         page = self._page(key)
+        if key == "advice":
+            self._show_findings()  # with the newest readings
         if page is not None:
             self._stack.setCurrentWidget(page)
 
@@ -181,10 +184,17 @@ class MainWindow(QMainWindow):
             self._build_late_pages()
         elif isinstance(event, Machine):
             self.dashboard.show_machine(event)
-            self.advice.show_findings(machine_findings(event))
+            self._machine = event
+            self._show_findings()
         else:
             telemetry: TelemetryPort = event  # type: ignore[assignment]
             self.feed.attach(telemetry)
+            self._show_findings()
+
+    def _show_findings(self) -> None:
+        if self._machine is not None:
+            readings = self.feed.readings([gpu.key for gpu in self._machine.gpus])
+            self.advice.show_findings(machine_findings(self._machine, readings))
 
     @Slot(object)
     def _on_machine_failed(self, error: ErrorInfo) -> None:

@@ -176,6 +176,13 @@ def knob_label(knob: str) -> str:
     return translate("Words", str(_KNOBS[knob])) if knob in _KNOBS else knob
 
 
+def depth_text(depth: int) -> str:
+    """Return at how many tokens in context a speed holds."""
+    if not depth:
+        return translate("Words", "with an empty context")
+    return translate("Words", "at {n} tokens in context").format(n=f"{depth:,}")
+
+
 def rate_text(rate: Rate | None) -> str:
     """Return a speed with half its 95 % interval, without unit."""
     if rate is None:

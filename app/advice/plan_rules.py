@@ -17,7 +17,7 @@ def context_takes_layers(now: Situation) -> Iterator[Evidence]:
         return
     for device in _cards(now):
         kv = (device.kv_cache_bytes or 0) + (device.recurrent_state_bytes or 0)
-        if kv > device.total_bytes * KV_SHARE:
+        if device.total_bytes > 0 and kv > device.total_bytes * KV_SHARE:
             share = round(100 * kv / device.total_bytes)
             yield {"n_ctx": plan.n_ctx, "kv_mib": mib(kv), "share_pct": share}
 

@@ -189,7 +189,7 @@ class Conversation:
             end = yield from self._stream(sampling, max_tokens)
             first = first or end
             n_gen += end.n_gen
-            if end.reason == "context_full":
+            if end.reason == "context_full" or _is_beyond_protocol(end):
                 room = yield from self._make_room(end)
                 if room:
                     writing.rest()
@@ -218,14 +218,18 @@ class Conversation:
 
     def _make_room(self, end: GenerationFinished) -> Generator[ChatEvent, None, bool]:
         """Leave out the oldest turns; return whether that made the prompt shorter."""
-        if self.overflow is Overflow.STOP or not self._n_ctx:
+        if self.overflow is Overflow.STOP:
             return False
         turns = tuple(map(_message, self.thread.turns))
-        n_tok = end.n_prompt + end.n_gen
-        n = turns_to_drop(self.thread.system, turns, self._n_dropped, n_tok, self._n_ctx)
+        n_tok, n_ctx = end.n_prompt + end.n_gen, self._n_ctx
+        if _is_beyond_protocol(end):
+            # nobody has counted its tokens; half of it is a beginning
+            n_tok = sum(len(m.content) for m in self.prompt)
+            n_ctx = n_tok // 2
+        n = turns_to_drop(self.thread.system, turns, self._n_dropped, n_tok, n_ctx)
         if n <= self._n_dropped:
             return False
-        if self.overflow is Overflow.SUMMARISE:
+        if self.overflow is Overflow.SUMMARISE and self._n_ctx:
             self._summary = yield from self._summarise(turns[self._n_dropped : n])
         self._n_dropped = n
         yield TurnsDropped(n_turns=n, summary=self._summary)
@@ -311,6 +315,10 @@ class _Writing:
                 self._turn.id, content=content, reasoning=reasoning.rstrip(), timing=end
             )
         return self._thread.save()
+
+
+def _is_beyond_protocol(end: GenerationFinished) -> bool:
+    return end.error is not None and end.error.code == "conversation_too_long"
 
 
 def _message(turn: Turn) -> ChatMessage:

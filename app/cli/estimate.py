@@ -107,7 +107,8 @@ def show(answer: Estimate) -> None:
     source = "engine's dry run, exact" if estimate.source.value == "dry_run" else "formula"
     error = f", ±{estimate.max_error_pct:.0f} %" if estimate.max_error_pct else ""
     console.print(f"Source: {source}{error}")
-    if answer.max_n_gpu_layers is not None:
+    has_gpu = any(device.device != "host" for device in estimate.devices)
+    if answer.max_n_gpu_layers is not None and has_gpu:
         console.print(f"Most GPU layers at this context: {answer.max_n_gpu_layers}")
     if answer.max_n_ctx is not None:
         console.print(f"Longest context at these layers: {answer.max_n_ctx:,} tokens")
@@ -116,19 +117,17 @@ def show(answer: Estimate) -> None:
 def memory_table(estimate: MemoryEstimate) -> object:
     """Return a table with a column per part that any device has."""
     parts = [
-        (label, field)
-        for label, field in PARTS
-        if any(getattr(d, field) is not None for d in estimate.devices)
+        (label, field) for label, field in PARTS if any(getattr(d, field) for d in estimate.devices)
     ]
-    grid = table(["device", *(label for label, _ in parts), "total", "free"], [])
-    grid.add_column("verdict")
+    # the answer first: a narrow terminal cuts what is on the right
+    grid = table(["device", "verdict", "total", "free", *(label for label, _ in parts)], [])
     for device in estimate.devices:
         cells = [format_bytes(getattr(device, field)) for _, field in parts]
         grid.add_row(
             "RAM" if device.device == "host" else device.device,
-            *cells,
+            VERDICT_TEXT[device.verdict],
             format_bytes(device.total_bytes),
             format_bytes(device.free_bytes),
-            VERDICT_TEXT[device.verdict],
+            *cells,
         )
     return grid

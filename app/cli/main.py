@@ -1,22 +1,48 @@
 """Parses the command line, runs one command, and turns errors into exit codes."""
 
 import argparse
+import re
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import NoReturn
+
+from typing_extensions import override
 
 from app.cli import bench, chat, doctor, estimate, export, inspect, models, probe, serve, tune
-from app.cli.output import EXIT_BUG, EXIT_DONE, EXIT_PARTIAL, progress_console, report_problem
-from app.domain.errors import EnvironmentProblem
+from app.cli.output import (
+    EXIT_BUG,
+    EXIT_DONE,
+    EXIT_PARTIAL,
+    ErrorDocument,
+    print_json,
+    progress_console,
+    report_problem,
+)
+from app.domain.errors import EnvironmentProblem, ErrorInfo, UsageProblem
 from app.runtime import log_dir, version
 from app.session import Probing, Session
 
+ENDPOINT = re.compile(r"[^\s:]+:\d{1,5}|\[[0-9a-fA-F:]+\]:\d{1,5}")
 COMMANDS = (probe, models, inspect, estimate, bench, tune, chat, serve, export, doctor)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose complaints are usage problems like our own: JSON when JSON was asked."""
+
+    @override
+    def error(self, message: str) -> NoReturn:
+        """Raise what is wrong with the command line.
+
+        Raises:
+            UsageProblem: Always.
+        """
+        raise UsageProblem("usage", message, f"See {self.prog} --help.")
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of every command."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="rigtune",
         description="Find the best local-LLM settings for the GPU you already own.",
     )
@@ -48,18 +74,15 @@ def run(argv: Sequence[str], probing: Probing) -> int:
     """Run the command in ``argv`` and return the exit code; without one, open the window."""
     use_utf8()
     parser = build_parser()
-    args = parser.parse_args(argv)
+    try:
+        args = parser.parse_args(argv)
+    except UsageProblem as problem:
+        return report_problem(problem, as_json="--json" in argv)
     if args.command is None:
         return open_window(parser)
     as_json = bool(getattr(args, "json", False))
-    session = Session(
-        probing,
-        replay=getattr(args, "machine_replay", None),
-        rpc=tuple(args.rpc),
-        engine_dir=args.engine_dir,
-    )
     try:
-        code = args.run(args, session)
+        return execute(args, probing)
     except EnvironmentProblem as problem:
         return report_problem(problem, as_json=as_json)
     except KeyboardInterrupt:
@@ -67,11 +90,32 @@ def run(argv: Sequence[str], probing: Probing) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return EXIT_DONE
+    except OSError as error:
+        refused = EnvironmentProblem("system", f"The system refused something: {error}.")
+        return report_problem(refused, as_json=False)
     except Exception:  # noqa: BLE001 - top frame: a bug becomes a report, not a traceback
-        return report_bug()
+        return report_bug(as_json=as_json)
+
+
+def execute(args: argparse.Namespace, probing: Probing) -> int:
+    """Run the parsed command on a session of its own.
+
+    Raises:
+        UsageProblem: An endpoint is not HOST:PORT.
+    """
+    for endpoint in args.rpc:
+        if not ENDPOINT.fullmatch(endpoint):
+            raise UsageProblem("bad_endpoint", f"--rpc: {endpoint!r} is not HOST:PORT")
+    session = Session(
+        probing,
+        replay=getattr(args, "machine_replay", None),
+        rpc=tuple(args.rpc),
+        engine_dir=args.engine_dir,
+    )
+    try:
+        return int(args.run(args, session))
     finally:
         session.close()
-    return int(code)
 
 
 def open_window(parser: argparse.ArgumentParser) -> int:
@@ -89,8 +133,10 @@ def use_utf8() -> None:
             reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
-def report_bug() -> int:
+def report_bug(*, as_json: bool) -> int:
     """Write the traceback to a report file and say where it is."""
+    if as_json:
+        print_json(ErrorDocument(error=ErrorInfo(code="bug", message="A bug in RigTune.")))
     console = progress_console()
     text = traceback.format_exc()
     path = log_dir() / "bug-report.txt"

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from app.domain.errors import EnvironmentProblem, ErrorInfo
 from app.domain.record import Record
+from app.domain.units import NBSP
 
 PIPE_WIDTH = 160
 EXIT_DONE = 0
@@ -57,8 +58,12 @@ def report_problem(problem: EnvironmentProblem, *, as_json: bool) -> int:
 
 
 def escape(text: str) -> str:
-    """Return ``text`` safe from rich's markup."""
-    return text.replace("[", r"\[")
+    """Return ``text`` safe from rich's markup and without control or bidi characters.
+
+    Names come from files: an escape sequence in one must not reach the terminal.
+    """
+    printable = "".join(c if c.isprintable() or c == NBSP else "\ufffd" for c in text)
+    return printable.replace("[", r"\[")
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None) -> Table:

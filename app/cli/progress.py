@@ -9,6 +9,7 @@ from typing import Self
 import msgspec
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from app.advice.text import render
 from app.cli.output import progress_console
 from app.domain.events import (
     SweepEvent,
@@ -90,10 +91,13 @@ class Follower:
             case SweepPlanned(plan=plan):
                 low, high = format_seconds(plan.time_low_s), format_seconds(plan.time_high_s)
                 loads = sum(stage.max_loads for stage in plan.stages)
+                gpu = f", at most {plan.max_n_gpu_layers} GPU layers fit"
                 self._console.print(
-                    f"Plan: up to {loads} loads, {low} to {high}, context {plan.n_ctx:,} tokens, "
-                    f"at most {plan.max_n_gpu_layers} GPU layers fit."
+                    f"Plan: up to {loads} loads, {low} to {high}, context {plan.n_ctx:,} tokens"
+                    f"{gpu if plan.space.devices else ', CPU only'}."
                 )
+                for note in plan.notes:
+                    self._console.print(render("note", note, {}), markup=False)
             case TrialStarted(index=index, request=request):
                 text = f"trial {index + 1}: {summary(request.settings)}"
                 self._live.update(self._task, description=text, total=None)
@@ -111,7 +115,8 @@ class Follower:
         if self._cancel.is_set():
             raise KeyboardInterrupt
         self._cancel.set()
-        self._console.print("Stopping; what was measured is kept. Press Ctrl-C again to leave now.")
+        if self._mode == "auto":
+            self._console.print("Stopping; what was measured is kept. Ctrl-C again leaves now.")
 
 
 def summary(settings: Settings) -> str:

@@ -22,13 +22,15 @@ HELP = "measure and find the best settings for a model on this machine"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's own arguments."""
     parser.add_argument("model", metavar="MODEL", nargs="?", help="path, id, or demo")
-    parser.add_argument("--goal", choices=tuple(Goal), default=Goal.CHAT)
+    parser.add_argument("--goal", choices=[g.value for g in Goal], default=Goal.CHAT.value)
     parser.add_argument("--n-ctx", type=int, metavar="MIN", help="context you need, tokens")
     parser.add_argument("--floor", type=float, metavar="TOK_S", help="slowest acceptable decode")
     parser.add_argument("--headroom", type=int, metavar="MIB", help="memory to leave free")
     parser.add_argument("--kv-types", default="f16", metavar="T[,T]", help="allowed KV types")
     parser.add_argument("--pin", action="append", default=[], metavar="KNOB=VALUE")
-    parser.add_argument("--budget", choices=tuple(BudgetName), default=BudgetName.STANDARD)
+    parser.add_argument(
+        "--budget", choices=[b.value for b in BudgetName], default=BudgetName.STANDARD.value
+    )
     parser.add_argument("--device", action="append", default=[], metavar="ID")
     parser.add_argument("--resume", action="store_true", help="go on with an interrupted search")
     parser.add_argument("--record", metavar="FILE", help="write the search as a replay file")
@@ -43,6 +45,8 @@ def run(args: argparse.Namespace, session: Session) -> int:
     """Run the search; Ctrl-C ends it with everything measured so far."""
     cancel = threading.Event()
     request = request_from(args)
+    if args.replay and args.record:
+        raise UsageProblem("record_of_replay", "--record and --replay exclude each other")
     if args.replay:
         events = session.tune_replay(Path(args.replay), request, args.replay_seed, cancel)
     elif args.model:
@@ -80,7 +84,7 @@ def request_from(args: argparse.Namespace) -> SweepRequest:
             "bad_kv_type", f"unknown KV cache type {unknown[0]!r}", f"Types: {', '.join(KV_TYPES)}."
         )
     for name, value in (("--n-ctx", args.n_ctx), ("--floor", args.floor)):
-        if value is not None and value <= 0:
+        if value is not None and not value > 0:  # NaN is not above 0 either
             raise UsageProblem("bad_setting", f"{name}: {value} is not above 0")
     if args.headroom is not None and args.headroom < 0:
         raise UsageProblem("bad_setting", f"--headroom: {args.headroom} is below 0")

@@ -44,6 +44,10 @@ KV_TYPES: dict[str, tuple[int, int]] = {
 }
 
 
+MAX_N_CTX = (1 << 31) - 256
+"""llama.cpp counts tokens in 32 bits; above it a context silently becomes another one."""
+
+
 class Settings(Record, frozen=True, kw_only=True):
     """One complete engine configuration.
 
@@ -136,6 +140,7 @@ SETTINGS: tuple[SettingInfo, ...] = (
         label="Context length",
         unit="tokens",
         low=256,
+        high=MAX_N_CTX,
     ),
     SettingInfo(
         name="n_batch",

@@ -205,15 +205,20 @@ class Memory:
         parts = self._formula.estimate(settings)
         errors = {p.device: self._formula.error_bytes(p) for p in parts}
         judgement = self._judge(parts, settings, errors)
-        note = judgement.note
         if not self._formula.known:
-            note = note or f"No formula for {self.spec.arch}: the dry run knows."
+            note = judgement.note or f"No formula for {self.spec.arch}: the dry run knows."
+            return MemoryEstimate(
+                devices=tuple(_at_least(d) for d in judgement.devices),
+                source=MemorySource.FORMULA,
+                verdict=_at_least_verdict(judgement.verdict),
+                note=note,
+            )
         return MemoryEstimate(
             devices=judgement.devices,
             source=MemorySource.FORMULA,
             verdict=judgement.verdict,
-            note=note,
-            max_error_pct=_error_pct(parts, errors) if self._formula.known else None,
+            note=judgement.note,
+            max_error_pct=_error_pct(parts, errors),
         )
 
     def _planned(self, settings: Settings) -> MemoryEstimate:
@@ -254,6 +259,15 @@ class Memory:
             repacked = self._formula.repacked_bytes(settings)
             around = msgspec.structs.replace(around, repacked_bytes=repacked)
         return judge(parts, settings, around, errors)
+
+
+def _at_least(device: DeviceMemory) -> DeviceMemory:
+    return msgspec.structs.replace(device, verdict=_at_least_verdict(device.verdict))
+
+
+def _at_least_verdict(verdict: Verdict) -> Verdict:
+    """Return what a total that lacks parts can say: too much already, or nothing."""
+    return verdict if verdict is Verdict.DOES_NOT_FIT else Verdict.UNKNOWN
 
 
 def formula_device(device: SearchDevice) -> FormulaDevice:

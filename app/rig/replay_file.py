@@ -4,8 +4,11 @@
 when it is read, so that a search never trips over a bad point in the middle.
 """
 
+import errno
 import gzip
 import math
+import os
+import zlib
 from pathlib import Path
 
 import msgspec
@@ -15,9 +18,11 @@ from app.domain.outcome import OUTCOMES, Outcome
 from app.domain.record import Record
 from app.domain.settings import SETTINGS
 from app.domain.sweep import SearchDevice, SearchHost, SearchModel
+from app.runtime import atomic_write, write_problem
 
 FORMAT = "rigtune-replay/1"
 MAX_FILE_BYTES = 256 << 20
+MAX_LAYERS = 512  # llama.cpp's own limit
 
 SettingValue = int | str | tuple[str, ...]
 
@@ -81,12 +86,13 @@ def read_replay(path: Path) -> Replay:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise _bad(path, f"it is larger than {MAX_FILE_BYTES >> 20} MiB")
         data = path.read_bytes()
-        text = gzip.decompress(data) if path.suffix == ".gz" else data
-        replay = msgspec.json.decode(text, type=Replay)
     except OSError as error:
         message = f"The replay file {path} cannot be read: {error.strerror or error}."
         raise EnvironmentProblem("replay_unreadable", message) from error
-    except (msgspec.DecodeError, EOFError, UnicodeDecodeError) as error:
+    try:
+        text = gzip.decompress(data) if path.suffix == ".gz" else data
+        replay = msgspec.json.decode(text, type=Replay)
+    except (msgspec.DecodeError, EOFError, OSError, UnicodeDecodeError, zlib.error) as error:
         raise _bad(path, str(error)) from error
     problem = check_replay(replay)
     if problem:
@@ -95,14 +101,33 @@ def read_replay(path: Path) -> Replay:
 
 
 def write_replay(replay: Replay, path: Path) -> None:
-    """Write ``replay`` atomically; one line per point so that a person can read it."""
+    """Write ``replay`` atomically; one line per point so that a person can read it.
+
+    Raises:
+        EnvironmentProblem: Disk full, no such folder or no permission.
+    """
     head = msgspec.to_builtins(msgspec.structs.replace(replay, points=()))
     del head["points"]
     lines = b",\n".join(msgspec.json.encode(_compact(p)) for p in replay.points)
     text = msgspec.json.encode(head)[:-1] + b',\n"points":[\n' + lines + b"\n]}\n"
-    partial = path.with_name(path.name + ".partial")
-    partial.write_bytes(gzip.compress(text, mtime=0) if path.suffix == ".gz" else text)
-    partial.replace(path)
+    atomic_write(path, gzip.compress(text, mtime=0) if path.suffix == ".gz" else text)
+
+
+def check_target(path: Path) -> None:
+    """Check that a recording can be written to ``path``, before it costs a search.
+
+    Raises:
+        EnvironmentProblem: There is no such folder, or it cannot be written.
+    """
+    number = 0
+    if path.is_dir():
+        number = errno.EISDIR
+    elif not path.parent.is_dir():
+        number = errno.ENOENT
+    elif not os.access(path.parent, os.W_OK | os.X_OK):
+        number = errno.EACCES
+    if number:
+        raise write_problem(OSError(number, os.strerror(number)), path)
 
 
 def check_replay(replay: Replay) -> str | None:
@@ -137,6 +162,10 @@ def _check_machine(replay: Replay) -> str | None:
         return "the host has no cores or no memory"
     if model.n_layer < 1 or model.file_bytes < 0 or model.n_expert < 0:
         return "the model has no layers or a negative size"
+    if model.n_layer > MAX_LAYERS:
+        return f"the model has {model.n_layer} layers, more than {MAX_LAYERS}"
+    if model.n_ctx_train is not None and model.n_ctx_train < 1:
+        return f"n_ctx_train {model.n_ctx_train} is not a context"
     return None
 
 

@@ -11,7 +11,8 @@ from app import library
 from app.domain.errors import EnvironmentProblem
 from app.domain.events import RigEvent, SweepEvent
 from app.domain.finding import Check
-from app.domain.machine import Machine, ProbeSet
+from app.domain.machine import Machine, PowerState, ProbeSet
+from app.domain.memory import Verdict
 from app.domain.model import ModelSpec
 from app.domain.settings import FlashAttn, Settings
 from app.domain.sweep import SweepRequest, SweepResult
@@ -29,11 +30,12 @@ from app.session.opening import (
     measurable,
     memory_for,
     open_rig,
+    runnable,
     search_host,
     usable_devices,
 )
 from app.session.serving import Server
-from app.session.talk import Chat, refuse_unsuitable
+from app.session.talk import Chat
 from app.session.tuning import Tuning, follow
 from app.session.views import Estimate, ModelEntry
 from app.store import Profile, Store, StoredSweep
@@ -91,21 +93,29 @@ class Session:
 
     # --- machine ---------------------------------------------------------------------------
 
-    def machine(self, *, refresh: bool = False) -> Machine:
+    def machine(self, *, refresh: bool = False, wake: bool = False) -> Machine:
         """Return host, GPUs and engine; a recorded machine has no engine.
+
+        Args:
+            refresh: Look again.
+            wake: The engine is needed. Without it, it is not asked while a GPU sleeps: listing
+                devices would wake that one.
 
         Raises:
             EnvironmentProblem: No worker can be had, or the recording cannot be read.
         """
-        if self._machine is None or refresh:
+        machine = self._machine
+        if machine is None or refresh or (wake and machine.engine is None):
             probes = self._probe_set()
             infos = [info for probe in probes.gpus for info in probe.identify()]
-            engine = None if self._replay else ask_engine(self._launch)
+            is_resting = self._replay is not None or (not wake and self._is_a_gpu_asleep())
+            engine = None if is_resting else ask_engine(self._launch)
             joined = join_machine(probes.host.identify(), infos, engine)
-            self._machine = msgspec.structs.replace(joined, unavailable=probes.unavailable)
+            machine = msgspec.structs.replace(joined, unavailable=probes.unavailable)
+            self._machine = machine
             if self._telemetry is not None:
-                self._telemetry.rename(aliases(self._machine))
-        return self._machine
+                self._telemetry.rename(aliases(machine))
+        return machine
 
     def record_machine(self, directory: Path) -> Path:
         """Write this machine as a recording (serials and host names removed)."""
@@ -125,11 +135,13 @@ class Session:
         """Yield the steps of the self-test as they end."""
 
         def rig_on(spec: ModelSpec, devices: tuple[str, ...]) -> Rig:
-            machine, telemetry = self.machine(), self.telemetry()
+            machine, telemetry = self.machine(wake=True), self.telemetry()
             return open_rig(spec, machine, self._launch, devices=devices, telemetry=telemetry)[0]
 
         with self._lease("doctor"):
-            yield from examine(self.machine, lambda: self.inspect("demo"), rig_on)
+            yield from examine(
+                lambda: self.machine(wake=True), lambda: self.inspect("demo"), rig_on
+            )
 
     # --- models ----------------------------------------------------------------------------
 
@@ -164,7 +176,8 @@ class Session:
             headroom_bytes: Memory to leave free per device; ``None`` = the rule.
             exact: Ask the engine's dry run instead of the formula.
         """
-        machine = self.machine()
+        runnable(spec)
+        machine = self.machine(wake=True)
         if exact:
             rig, memory = open_rig(
                 spec, machine, self._launch,
@@ -186,7 +199,7 @@ class Session:
 
     def default_settings(self, spec: ModelSpec, n_ctx: int) -> Settings:
         """Return sensible settings for an untuned model: every layer that fits."""
-        machine = self.machine()
+        machine = self.machine(wake=True)
         devices = usable_devices(machine)
         base = Settings(
             n_gpu_layers=0,
@@ -201,8 +214,8 @@ class Session:
 
     def bench(self, model: str, request: TrialRequest) -> Iterator[RigEvent]:
         """Run one trial and yield its events."""
-        spec = self.inspect(model)
-        machine = measurable(self.machine())
+        spec = runnable(self.inspect(model))
+        machine = measurable(self.machine(wake=True))
         with self._lease("bench"):
             rig, _ = open_rig(
                 spec, machine, self._launch,
@@ -237,8 +250,8 @@ class Session:
         Raises:
             EnvironmentProblem: Model or engine cannot be used, or the request cannot be met.
         """
-        spec = self.inspect(model)
-        machine = measurable(self.machine())
+        spec = runnable(self.inspect(model))
+        machine = measurable(self.machine(wake=True))
         with self._lease("tune"):
             rig, _ = open_rig(
                 spec, machine, self._launch, devices=request.devices,
@@ -247,7 +260,11 @@ class Session:
             try:
                 tuning = Tuning(self._opened_store(), spec, machine, request)
                 resumed = tuning.interrupted() if resume else None
-                plan = resumed[2] if resumed else make_plan(request, rig.space(), rig.dry_run)
+                plan = make_plan(request, rig.space(), rig.dry_run)
+                if resume:
+                    found = tuning.changes() if resumed is None else ("resumed",)
+                    notes = (*plan.notes, *(found or ("nothing_to_resume",)))
+                    plan = msgspec.structs.replace(plan, notes=notes)
                 path = Path(record) if record else None
                 yield from tuning.run(plan, rig, cancel, resumed=resumed, record=path)
             finally:
@@ -316,6 +333,14 @@ class Session:
             self._probes = self._probing.replay(replay) if replay else self._probing.detect()
         return self._probes
 
+    def _is_a_gpu_asleep(self) -> bool:
+        if self._telemetry is not None:
+            keys = self._telemetry.keys()
+            samples = [s for key in keys for s in self._telemetry.latest(key)]
+        else:
+            samples = [s for probe in self._probe_set().gpus for s in probe.sample()]
+        return any(s.power_state is PowerState.ASLEEP for s in samples)
+
     def _opened_store(self) -> Store:
         if self._store is None:
             self._store = Store.open()
@@ -328,8 +353,7 @@ class Session:
         self, model: str, profile_id: str | None
     ) -> tuple[ModelSpec, Settings, Launch, str | None, tuple[str, ...]]:
         """Return model, settings, their profile's id, and what the user should know first."""
-        spec = self.inspect(model)
-        refuse_unsuitable(spec)
+        spec = runnable(self.inspect(model))
         profile = self._profile_for(spec, profile_id)
         notes = []
         if profile is None:
@@ -356,9 +380,11 @@ class Session:
             file_bytes=found.file_bytes,
         )
         try:
-            spec = read_model(found.path)
+            spec = runnable(read_model(found.path))
             settings = Settings(n_gpu_layers=spec.max_gpu_layers)
-            verdict = self.estimate(spec, settings).estimate.verdict
+            verdict = Verdict.UNKNOWN
+            if self.machine().engine is not None:  # a list wakes no sleeping GPU
+                verdict = self.estimate(spec, settings).estimate.verdict
         except EnvironmentProblem as problem:
             return msgspec.structs.replace(entry, problem=problem.info.message)
         return msgspec.structs.replace(entry, arch=spec.arch, quant=spec.ftype, verdict=verdict)

@@ -36,6 +36,19 @@ def measurable(machine: Machine) -> Machine:
     return machine
 
 
+def runnable(spec: ModelSpec) -> ModelSpec:
+    """Return ``spec`` if it is a model that writes text.
+
+    Raises:
+        EnvironmentProblem: It is a part of a model, or one that writes no text.
+    """
+    if spec.kind == "text":
+        return spec
+    why = spec.problems[0] if spec.problems else f"It is a {spec.kind} file."
+    message = f"{spec.name} is no model that writes text. {why}"
+    raise EnvironmentProblem("not_a_text_model", message, "Choose a text model.")
+
+
 def search_host(machine: Machine) -> SearchHost:
     """Return CPU and RAM as the search wants them."""
     host = machine.host

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterator
 from types import TracebackType
 from typing import Self
 
-from app.domain.errors import EnvironmentProblem, ErrorInfo, UsageProblem
+from app.domain.errors import EnvironmentProblem, ErrorInfo
 from app.domain.events import ChatEvent, GenerationFinished, TrialProgress
 from app.domain.model import ModelSpec
 from app.domain.pacing import Pace
@@ -215,14 +215,3 @@ class Chat:
         if self._is_holding:
             self._is_holding = False
             self._lease.__exit__(None, None, None)
-
-
-def refuse_unsuitable(spec: ModelSpec) -> None:
-    """Refuse files that are no model for text.
-
-    Raises:
-        UsageProblem: It is one for embeddings, images, or no whole model.
-    """
-    if spec.kind != "text":
-        message = f"{spec.name} is not a model that writes text (it is: {spec.kind})."
-        raise UsageProblem("not_a_text_model", message, "Choose a model for chat or text.")

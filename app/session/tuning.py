@@ -6,14 +6,15 @@ from pathlib import Path
 
 import msgspec
 
+from app.domain.errors import EnvironmentProblem
 from app.domain.events import SweepEvent, SweepFinished, TrialFinished
 from app.domain.machine import Machine
 from app.domain.model import ModelSpec
-from app.domain.sweep import Recommended, SweepPlan, SweepRequest, SweepResult
+from app.domain.sweep import Recommended, SweepPlan, SweepRequest, SweepResult, SweepStatus
 from app.domain.trial import Trial
 from app.rig.interface import Rig
-from app.rig.replay_file import write_replay
-from app.store import Profile, Store, sweep_fingerprint
+from app.rig.replay_file import Replay, check_target, write_replay
+from app.store import Profile, Store, sweep_fingerprint, what_changed
 from app.store.records import engine_name, machine_name
 from app.sweep.policy import POLICY_VERSION
 from app.sweep.record import recorded
@@ -38,7 +39,12 @@ def follow(
         prior: Trials of an interrupted search.
         keep: Called with each finished trial before anything else happens.
         record: File to write the search to, as a replay.
+
+    Raises:
+        EnvironmentProblem: The recording could not be written; told before anything is loaded.
     """
+    if record is not None:
+        check_target(record)
     dry_runs: DryRuns = {}
     trials = list(prior)
     events = run_sweep(plan, rig, prior, dry_runs)
@@ -53,10 +59,21 @@ def follow(
             yield event
             event = cancelled(plan, rig, trials, dry_runs)  # noqa: PLW2901 - the last one
         if isinstance(event, SweepFinished) and record is not None:
-            write_replay(recorded(plan, trials, dry_runs), record)
+            replay = recorded(plan, trials, dry_runs)
+            event = _written(event, replay, record)  # noqa: PLW2901
         yield event
         if isinstance(event, SweepFinished):
             return
+
+
+def _written(event: SweepFinished, replay: Replay, path: Path) -> SweepFinished:
+    """Write the recording; where that fails, the result is kept and says so."""
+    try:
+        write_replay(replay, path)
+    except EnvironmentProblem as problem:
+        error = event.result.error or problem.info
+        return SweepFinished(result=msgspec.structs.replace(event.result, error=error))
+    return event
 
 
 class Tuning:
@@ -79,13 +96,21 @@ class Tuning:
         self._request = request
         self._fingerprint = sweep_fingerprint(spec, machine, request)
 
-    def interrupted(self) -> tuple[int, tuple[Trial, ...], SweepPlan] | None:
-        """Return number, trials and plan of an interrupted search of the same kind."""
+    def interrupted(self) -> tuple[int, tuple[Trial, ...]] | None:
+        """Return number and trials of an interrupted search of the same kind."""
         found = self._store.interrupted_sweep(self._fingerprint)
         if found is None:
             return None
         sweep, trials = found
-        return sweep.id, trials, sweep.plan
+        return sweep.id, trials
+
+    def changes(self) -> tuple[str, ...]:
+        """Return a note per thing that differs from the last interrupted search of the model."""
+        for sweep in self._store.sweeps(self._spec.fingerprint):
+            if sweep.status is not SweepStatus.COMPLETE and sweep.n_trials:
+                changed = what_changed(sweep.fingerprint, self._fingerprint)
+                return tuple(f"changed_{name}" for name in changed)
+        return ()
 
     def run(
         self,
@@ -93,7 +118,7 @@ class Tuning:
         rig: Rig,
         cancel: threading.Event,
         *,
-        resumed: tuple[int, tuple[Trial, ...], SweepPlan] | None = None,
+        resumed: tuple[int, tuple[Trial, ...]] | None = None,
         record: Path | None = None,
     ) -> Iterator[SweepEvent]:
         """Yield the events of the search; the result carries the stored profile's id."""
@@ -108,7 +133,7 @@ class Tuning:
                 policy_version=int(POLICY_VERSION),
             )
         else:
-            sweep_id, prior, plan = resumed
+            sweep_id, prior = resumed
             self._store.resume_sweep(sweep_id)
 
         def keep(trial: Trial) -> None:

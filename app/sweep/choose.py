@@ -6,7 +6,7 @@ import msgspec
 
 from app.domain.errors import ErrorInfo
 from app.domain.memory import MemoryEstimate
-from app.domain.outcome import Outcome
+from app.domain.outcome import OUTCOMES, Outcome
 from app.domain.settings import FlashAttn, Settings
 from app.domain.sweep import (
     Cliff,
@@ -23,7 +23,7 @@ from app.sweep.context import CURVE_STAGE, floor_tok_s, full_depth, larger_conte
 from app.sweep.knee import cliff_between, find_knee, is_spilled
 from app.sweep.layers import auto_fit_settings
 from app.sweep.pick import family_heads, pick, resolve_ties
-from app.sweep.points import Point
+from app.sweep.points import Point, build_points, counted, usable
 from app.sweep.reasons import explain
 from app.sweep.search import Search
 from app.sweep.speed_model import family_of
@@ -49,9 +49,9 @@ def choose(
     """
     search = Search.of(plan, fits, trials)
     points = list(search.points().values())
-    winner = pick(points)
+    winner = pick(points) or _shallower(search, points)
     ties: tuple[Tie, ...] = ()
-    if winner is not None:
+    if winner is not None and winner in points:
         winner, ties = resolve_ties(winner, points)
     if winner is None and error is None and status is not SweepStatus.CANCELLED:
         status, error = SweepStatus.FAILED, _nothing_ran(trials)
@@ -98,7 +98,8 @@ def _cliff_on(search: Search, curve: list[Point]) -> Cliff | None:
     needs = {p.settings: search.bounds.need(p.settings).device_bytes() for p in curve}
     ordered = sorted(curve, key=lambda p: sum(needs[p.settings].values()))
     for i, after in enumerate(ordered):
-        before = next((p for p in reversed(ordered[:i]) if p.is_clean), None)
+        smaller = (p for p in reversed(ordered[:i]) if _is_smaller(p.settings, after.settings))
+        before = next((p for p in smaller if p.is_clean), None)
         kind = None if before is None else cliff_between(before, after)
         if before is None or kind is None:
             continue
@@ -115,6 +116,28 @@ def _cliff_on(search: Search, curve: list[Point]) -> Cliff | None:
     return None
 
 
+def _is_smaller(one: Settings, other: Settings) -> bool:
+    """Whether ``one`` has less on the GPU, by the knob a cliff is named for."""
+    if one.n_gpu_layers == other.n_gpu_layers:
+        return one.n_cpu_moe > other.n_cpu_moe
+    return one.n_gpu_layers < other.n_gpu_layers
+
+
+def _shallower(search: Search, points: list[Point]) -> Point | None:
+    """Return the best of what ran at all, where nothing ran with the goal's workload.
+
+    What ran out of memory with more tokens in the context is no answer.
+    """
+    full = [p.settings for p in points if p.is_memory or p.grew]
+    works = {t.request.workload for t in search.trials if usable(t)}
+    for work in sorted(works, key=lambda w: (w.depth, w.n_prompt, w.n_gen), reverse=True):
+        found = build_points(search.trials, work, search.demand).values()
+        winner = pick([p for p in found if p.settings not in full])
+        if winner is not None:
+            return winner
+    return None
+
+
 def _curve(settings: Settings) -> Settings:
     """Return the knobs of ``settings``; a trial that failed never said what ``auto`` became."""
     family = family_of(settings)
@@ -127,6 +150,8 @@ def context_points(search: Search, winner: Point) -> tuple[ContextPoint, ...]:
     """Return decode speed over depth on the winner's placement, and larger contexts that fit."""
     floor = floor_tok_s(search)
     found: dict[tuple[int, int], ContextPoint] = {}
+    own = counted([search.trials[i] for i in winner.indices])
+    here = (winner.settings.n_ctx, search.trials[winner.indices[-1]].request.workload.depth)
     for trial in search.trials:
         asked = trial.request
         same = msgspec.structs.replace(asked.settings, n_ctx=winner.settings.n_ctx)
@@ -135,6 +160,8 @@ def context_points(search: Search, winner: Point) -> tuple[ContextPoint, ...]:
             continue
         speed = rate(trial.decode)
         place = (asked.settings.n_ctx, asked.workload.depth)
+        if place == here:
+            speed = rate([s for t in own for s in t.decode])
         found[place] = ContextPoint(
             n_ctx=place[0],
             depth=place[1],
@@ -163,8 +190,8 @@ def _with_flash(settings: Settings, trial: Trial) -> Settings:
 def _recommended(search: Search, point: Point | None) -> Recommended | None:
     if point is None or point.request is None:
         return None
-    trials = [search.trials[i] for i in point.indices]
-    last = next((t for t in reversed(trials) if t.decode), trials[-1])
+    trials = counted([search.trials[i] for i in point.indices])
+    last = trials[-1]
     return Recommended(
         settings=last.effective or point.settings,
         prefill_tok_s=rate([s for t in trials for s in t.prefill]),
@@ -189,11 +216,11 @@ def _with_longest(search: Search, winner: Point | None) -> Recommended | None:
     floor = floor_tok_s(search)
     if answer is None or floor is None or search.plan.request.goal is not Goal.LONG_CONTEXT:
         return answer
-    best = answer.settings.n_ctx
+    best = planned = answer.settings.n_ctx
     for index, trial in enumerate(search.trials):
         n_ctx = trial.request.settings.n_ctx
         is_full = trial.request.workload.depth == full_depth(search, n_ctx)
-        if trial.request.stage != CURVE_STAGE or not is_full or n_ctx <= best:
+        if trial.request.stage != CURVE_STAGE or not is_full or n_ctx < best or n_ctx == planned:
             continue
         if trial.effective is not None and meets(trial, floor):
             best = n_ctx
@@ -239,11 +266,14 @@ def _marked(trials: tuple[Trial, ...], points: list[Point]) -> tuple[Trial, ...]
 
 
 def _nothing_ran(trials: tuple[Trial, ...]) -> ErrorInfo:
-    """Return why there is no answer."""
+    """Return why there is no answer; less memory is advice only where memory was the cause."""
     last = next((t.error for t in reversed(trials) if t.error is not None), None)
     why = f" The last trial said: {last.message}" if last is not None else ""
-    return ErrorInfo(
-        code="nothing_ran",
-        message=f"No configuration of this model ran to its end.{why}",
-        hint="Run rigtune doctor; a smaller model or context may help.",
-    )
+    what = "No configuration of this model ran to its end."
+    hint = "Run rigtune doctor."
+    if any(OUTCOMES[t.outcome].is_memory for t in trials):
+        hint = "Run rigtune doctor; a smaller model or context may help."
+    elif any(t.outcome is Outcome.CRASHED for t in trials):
+        what = "The engine crashed before any configuration of this model ran to its end."
+        hint = "Try again; if it repeats, run rigtune doctor."
+    return ErrorInfo(code="nothing_ran", message=what + why, hint=hint)

@@ -9,6 +9,7 @@ from app.sweep.points import SPILL_BYTES, Point
 from app.sweep.search import Asking, Search
 
 FIRST_STEP_FRAC = 0.88  # after out of memory: the next try needs this share of the bytes
+CHECK_SPARE = 2  # loads that a check of what growth said leaves for the rest
 SECOND_STEP_FRAC = 0.75  # and after the second one this share
 
 
@@ -21,15 +22,20 @@ def climb(
     out of memory (step down, then climb one rung at a time: at most one more failure) or as
     growth of shared memory, whose size says where to go. Knobs are tuned on the first rung
     that runs, while its weights are there; on the way up only the thread count is taken along.
+    What growth says is checked by one rung more; where it misleads, the rungs between are halved.
     """
     low: int | None = None
     tuned: Settings | None = None
     high, index, at = top + 1, top, base
+    seen_bad, has_spilled = high, False
     while True:
         point: Point | None = None
         settings = ladder[index].of(at)
         if not s.is_dominated(settings):
-            point = yield from s.measure("layers", settings, essential=True)
+            check = low is not None and has_spilled
+            point = yield from s.measure(
+                "layers", settings, spare=CHECK_SPARE if check else 0, essential=not check
+            )
             if point is None or not (point.is_clean or point.grew or point.is_memory):
                 break  # no budget, or not a matter of memory: the next would fail alike
         if point is not None and point.is_clean:
@@ -38,8 +44,11 @@ def climb(
                 tuned = yield from knobs.tune(s, settings, has_cpu_part=s.has_cpu_part(settings))
                 at = msgspec.structs.replace(base, n_threads=tuned.n_threads)
         else:
+            seen_bad, has_spilled = index, point is not None and point.grew
             high = _first_bad(s, at, ladder, index, point)
         following = _next_rung(s, at, ladder, (low, high), point)
+        if following is None and low is not None and high < seen_bad:
+            following, high = high, seen_bad
         if following is None:
             break
         index = following
@@ -64,7 +73,7 @@ def _first_bad(
 
     Growth of shared memory says exactly how much there is.
     """
-    if point is None or not point.grew or not point.growth_bytes:
+    if point is None or not point.grew or not point.growth_bytes or not s.trusts_growth:
         return index
     room = {
         d: n - point.growth_bytes + SPILL_BYTES
@@ -94,7 +103,7 @@ def _next_rung(
         step = max(1, (high - floor) // 4) if s.n_memory_failures else (high - floor) // 2
         return floor + step
     if point is not None and point.grew:
-        return high - 1
+        return high - 1 if s.trusts_growth else (high + floor) // 2
     need = s.bounds.need(ladder[high].of(base)).device_bytes()
     share = FIRST_STEP_FRAC if s.n_memory_failures < 2 else SECOND_STEP_FRAC
     wanted = {d: int(n * share) for d, n in need.items()}

@@ -25,6 +25,10 @@ DEFAULT_N_CTX = 4096
 CTX_STEP = 256  # llama.cpp rounds the context up to this
 MAX_TIMED_PROMPT = 2048  # the largest physical batch worth comparing
 TIMED_GEN = 64
+MAX_N_CTX = 1 << 24  # tokens; where the model does not say what it was trained for
+MAX_SLOTS = 256
+MAX_TOK_S = 1e6
+MAX_HEADROOM_BYTES = 1 << 40
 OS_RESERVE_FRAC = 0.1  # of RAM, for everything else that runs
 
 # How the loads of a budget are shared out: stage → most loads.
@@ -45,6 +49,7 @@ def make_plan(
         UsageProblem: The request cannot be met: context too small, unknown or impossible pins,
             a device that is not there, a model larger than RAM and VRAM together.
     """
+    _check_numbers(request)
     _check_pins(request, space)
     _check_devices(request, space)
     _check_size(space)
@@ -107,6 +112,7 @@ def context_size(request: SweepRequest, space: SearchSpace, workload: Workload) 
                 + (f" in each of {goal.n_seq} slots, {need} in all." if goal.n_seq > 1 else ".")
             )
             raise UsageProblem("n_ctx_too_small", message, f"Ask for at least {need} tokens.")
+        _check_trained(int(asked), goal.n_seq, space)
         return -(-int(asked) // CTX_STEP) * CTX_STEP
     size = DEFAULT_N_CTX
     while size < need:
@@ -114,6 +120,19 @@ def context_size(request: SweepRequest, space: SearchSpace, workload: Workload) 
     trained = space.model.n_ctx_train
     limit = size if trained is None else trained * goal.n_seq
     return max(min(size, limit // CTX_STEP * CTX_STEP), -(-need // CTX_STEP) * CTX_STEP)
+
+
+def _check_trained(asked: int, n_seq: int, space: SearchSpace) -> None:
+    trained = space.model.n_ctx_train or MAX_N_CTX
+    if asked <= trained * n_seq:
+        return
+    slots = f" in {n_seq} slots" if n_seq > 1 else ""
+    message = (
+        f"A context of {asked} tokens{slots} is more than {space.model.name} was trained for: "
+        f"{trained} tokens" + (" per slot." if slots else ".")
+    )
+    hint = f"Ask for at most {trained * n_seq} tokens."
+    raise UsageProblem("n_ctx_over_trained", message, hint)
 
 
 def _with_known_context(plan: SweepPlan, fits: Callable[[Settings], MemoryEstimate]) -> SweepPlan:
@@ -142,7 +161,7 @@ def _with_bound(plan: SweepPlan, fits: Callable[[Settings], MemoryEstimate]) -> 
         plan,
         max_n_gpu_layers=0 if index is None else layers[index].n_gpu_layers,
         first=None if first is None else fits(ladder[first].of(base)),
-        time_low_s=round(2 * plan.space.load_s + 10.0, 1),
+        time_low_s=min(round(2 * plan.space.load_s + 10.0, 1), plan.time_high_s),
     )
 
 
@@ -153,6 +172,17 @@ def _stages(budget: BudgetName) -> tuple[PlannedStage, ...]:
     ]
     contexts = [PlannedStage(stage=n, min_loads=0, max_loads=0) for n in _CONTEXT_STAGES]
     return (*loads[:-1], *contexts, loads[-1])
+
+
+def _check_numbers(request: SweepRequest) -> None:
+    """Refuse numbers that mean nothing, wherever they come from."""
+    for name, value, high in (
+        ("n_ctx_min", request.n_ctx_min, MAX_N_CTX * MAX_SLOTS),
+        ("floor_tok_s", request.floor_tok_s, MAX_TOK_S),
+        ("headroom_bytes", request.headroom_bytes, MAX_HEADROOM_BYTES),
+    ):
+        if value is not None and not 0 <= value <= high:  # NaN is in no range
+            raise UsageProblem("bad_number", f"{name} cannot be {value}.", f"Allowed: 0 to {high}.")
 
 
 def _check_pins(request: SweepRequest, space: SearchSpace) -> None:

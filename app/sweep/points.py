@@ -119,6 +119,15 @@ def is_disturbed(trial: Trial) -> bool:
     return throttled or (window is not None and window.disturbed is not None)
 
 
+def counted(trials: Sequence[Trial]) -> list[Trial]:
+    """Return the trials of one configuration whose passes count.
+
+    One repeated because it was disturbed counts only as long as there is no better one.
+    """
+    good = [t for t in trials if usable(t)]
+    return [t for t in good if not is_disturbed(t)] or good[-1:]
+
+
 def build_points(
     trials: Sequence[Trial], workload: Workload, need: Demand
 ) -> dict[Settings, Point]:
@@ -132,9 +141,7 @@ def build_points(
 
 def _point(settings: Settings, indices: list[int], trials: Sequence[Trial], need: Demand) -> Point:
     chosen = [(i, trials[i]) for i in indices]
-    good = [t for _, t in chosen if usable(t)]
-    # a trial repeated because it was disturbed counts only as long as there is no better one
-    good = [t for t in good if not is_disturbed(t)] or good[-1:]
+    good = counted([t for _, t in chosen])
     prefill = _flat(seconds_per_token(t.prefill) for t in good)
     decode = _flat(seconds_per_token(t.decode) for t in good)
     times = tuple(need.n_prompt * p + need.n_gen * d for p, d in zip(prefill, decode, strict=False))

@@ -13,7 +13,8 @@ from app.domain.trial import Trial, TrialRequest
 from app.sweep.script import script
 from app.sweep.search import Search
 
-POLICY_VERSION = "1"  # changes whenever the same trials would lead elsewhere
+POLICY_VERSION = "2"  # changes whenever the same trials would lead elsewhere
+MODEL_GONE = ("file_lost", "file_not_found")  # nothing is left to try without the model's file
 
 
 def next_step(
@@ -26,6 +27,9 @@ def next_step(
         fits: The dry run; asked often for the same settings, so remember its answers.
         trials: Everything measured so far, in order.
     """
+    lost = next((t.error for t in trials if t.error and t.error.code in MODEL_GONE), None)
+    if lost is not None:
+        return Done(status=SweepStatus.FAILED, error=lost)
     search = Search(plan, fits)
     questions = script(search)
     left = list(trials)
@@ -37,7 +41,8 @@ def next_step(
                 return _within_budget(search, left, request)
             request = questions.send(trial)
     except StopIteration:
-        status = SweepStatus.BUDGET_REACHED if search.is_cut else SweepStatus.COMPLETE
+        is_cut = search.is_cut or search.elapsed_s > search.budget.max_s
+        status = SweepStatus.BUDGET_REACHED if is_cut else SweepStatus.COMPLETE
         return Done(status=status)
 
 

@@ -61,6 +61,8 @@ from app.sweep.stats import rate
 
 NEAR_FRAC = 0.1  # what is further behind needs no word about noise
 
+_GAINS = ("gain_pct", "loss_pct")
+
 _Part = Callable[[Search, Point, SweepResult], Iterator[Reason]]
 
 
@@ -69,7 +71,15 @@ def explain(search: Search, winner: Point, result: SweepResult) -> tuple[Reason,
     parts: tuple[_Part, ...] = (
         _placement, _surprises, _references, _devices, _knobs, _time, _context, _doubts,
     )  # fmt: skip
-    return tuple(r for part in parts for r in part(search, winner, result))
+    every = (r for part in parts for r in part(search, winner, result))
+    return tuple(r for r in every if _says_something(r))
+
+
+def _says_something(reason: Reason) -> bool:
+    """Whether the figure of ``reason`` supports its sentence: not "0 % longer", "-2 % less"."""
+    figures = [round(float(v)) for n in _GAINS if (v := reason.data.get(n)) is not None]
+    gap, factor = reason.data.get("difference_pct", 1), reason.data.get("factor", 2)
+    return all(n > 0 for n in figures) and float(gap or 0) > 0 and float(factor or 0) > 1
 
 
 def _placement(search: Search, winner: Point, result: SweepResult) -> Iterator[Reason]:
@@ -104,7 +114,8 @@ def _bound(search: Search, winner: Point) -> Iterator[Reason]:
         (d.total_bytes + d.headroom_bytes - d.free_bytes for d in gpus if d.free_bytes is not None),
         default=None,
     )
-    if missing is not None and missing > 0:
+    is_whole = winner.settings.n_gpu_layers > search.plan.space.model.n_layer
+    if missing is not None and missing > 0 and not is_whole:
         yield _reason(
             "layers_bound",
             n_gpu_layers=winner.settings.n_gpu_layers,
@@ -168,7 +179,7 @@ def _references(search: Search, winner: Point, result: SweepResult) -> Iterator[
     if auto is not None and auto.request_s is not None:
         gain = round(100 * (auto.request_s / winner.request_s - 1), 1)
         layers = auto.settings.n_gpu_layers
-        if gain > 0:
+        if round(gain) > 0:
             yield _reason("auto_fit_gain", gain_pct=gain, n_gpu_layers=layers)
         else:
             yield _reason("auto_fit_equal", n_gpu_layers=layers)
@@ -253,6 +264,8 @@ def _time(search: Search, winner: Point, result: SweepResult) -> Iterator[Reason
     if not left or here is None or everything is None or len(search.clean()) < 2:
         return
     share = max(0.0, 1 - everything[1] / here[1])
+    if round(100 * share) <= 0:
+        return  # the model has seen too little of the curve to say
     yield _reason("ram_share", share_pct=round(100 * share), n_ram_layers=left)
     need = search.bounds.need(winner.settings).device_bytes()
     limit = {d: n + GIB for d, n in need.items()}
@@ -307,8 +320,9 @@ def _doubts(search: Search, winner: Point, result: SweepResult) -> Iterator[Reas
         if gap < NEAR_FRAC:
             yield _reason("not_separated", difference_pct=round(100 * gap, 1))
     goal = GOAL_WORKLOADS[search.plan.request.goal]
-    if search.workload.depth < goal.depth:
-        yield _reason("measured_shallower", depth=search.workload.depth, goal_depth=goal.depth)
+    depth = search.trials[winner.indices[-1]].request.workload.depth
+    if depth < goal.depth:
+        yield _reason("measured_shallower", depth=depth, goal_depth=goal.depth)
     disturbed = sum(is_disturbed(t) for t in search.trials)
     if disturbed:
         yield _reason("disturbed", n_trials=disturbed)

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from statistics import fmean, median, stdev
 
+import msgspec
+
 from app.domain.memory import MemoryEstimate
 from app.domain.outcome import Outcome
 from app.domain.settings import Settings
@@ -34,13 +36,14 @@ def recorded(
         trials: What was measured.
         dry_runs: What the dry run answered.
     """
-    points = {key: _planned(key[0], need) for key, need in _plannable(dry_runs)}
     groups: dict[_Key, list[Trial]] = {}
     for trial in trials:
         key = (measured_settings(trial), trial.request.workload.depth)
         groups.setdefault(key, []).append(trial)
-    for (settings, depth), group in groups.items():
-        points[settings, depth] = _measured(settings, depth, group, dry_runs)
+    points = [
+        _measured(settings, depth, group, dry_runs) for (settings, depth), group in groups.items()
+    ]
+    planned = [p for p in _planned(dry_runs) if p.settings not in [q.settings for q in points]]
     loads = [t.load_s for t in trials if t.load_s is not None]
     return Replay(
         format=FORMAT,
@@ -50,22 +53,32 @@ def recorded(
         noise_frac=round(_noise_frac(trials), 4),
         seed=0,
         load_s=round(median(loads), 3) if loads else plan.space.load_s,
-        points=tuple(points.values()),
+        points=(*planned, *_at_no_depth(points), *points),
     )
 
 
-def _plannable(
-    dry_runs: Mapping[Settings, MemoryEstimate],
-) -> list[tuple[_Key, MemoryEstimate]]:
-    return [((s, 0), need) for s, need in dry_runs.items() if need.note is None]
+def _at_no_depth(points: Sequence[ReplayPoint]) -> list[ReplayPoint]:
+    """Return points at depth 0 for settings that were only measured deeper.
+
+    A dry run asks there. A planned point would hide the measured one; without any, the need of
+    another batch size would answer. Speeds are those the format says: of the nearest depth.
+    """
+    found: dict[str, ReplayPoint] = {}
+    for point in sorted(points, key=lambda p: p.depth):
+        found.setdefault(repr(point.settings), point)
+    return [msgspec.structs.replace(p, depth=0) for p in found.values() if p.depth]
 
 
-def _planned(settings: Settings, need: MemoryEstimate) -> ReplayPoint:
-    return ReplayPoint(
-        settings=_stated(settings),
-        outcome=Outcome.UNSUPPORTED,
-        device_bytes=need.device_bytes(),
-    )
+def _planned(dry_runs: Mapping[Settings, MemoryEstimate]) -> list[ReplayPoint]:
+    return [
+        ReplayPoint(
+            settings=_stated(settings),
+            outcome=Outcome.UNSUPPORTED,
+            device_bytes=need.device_bytes(),
+        )
+        for settings, need in dry_runs.items()
+        if need.note is None
+    ]
 
 
 def _measured(

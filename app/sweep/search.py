@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
-from app.domain.outcome import OUTCOMES
+from app.domain.outcome import OUTCOMES, Outcome
 from app.domain.settings import FlashAttn, Settings
 from app.domain.sweep import BUDGETS, BudgetName, SweepPlan
 from app.domain.trial import Trial, TrialRequest, Workload
@@ -42,6 +42,7 @@ PARTS = 20  # a slow machine's trial is made cheaper until so many fit the time 
 QUICK_PARTS = 12
 BUDGET_USE = 0.96  # a trial may take a little longer than expected
 CAUTION = 1.15  # trials take longer than expected more often than shorter
+LASTING_CRASHES = ("engine_not_started", "file_lost", "illegal_instruction", "protocol")
 UNMEASURED_RUNG_FACTOR = 1.5  # a rung with fewer layers than any measured one is slower
 
 
@@ -63,6 +64,7 @@ class Search:
         self._good: dict[str, int] = {}
         self._bad: dict[str, int] = {}
         self._exact: dict[str, int] = {}
+        self.trusts_growth = True
 
     @classmethod
     def of(cls, plan: SweepPlan, fits: Fits, trials: tuple[Trial, ...]) -> "Search":
@@ -271,7 +273,8 @@ class Search:
     ) -> Asking[Trial | None]:
         """Ask for a trial; ``None`` when the budget does not allow it.
 
-        A disturbed trial is repeated once. ``essential`` marks a trial without which the
+        A disturbed trial is repeated once, and so is a crashed one: what killed it may have come
+        from outside. ``essential`` marks a trial without which the
         answer is worse: leaving it out makes the search ``budget_reached``.
         """
         work = workload or self.workload
@@ -288,7 +291,8 @@ class Search:
             max_s=round(max(0.0, min(max_s, self.seconds_left - fixed_s)), 1),
         )
         trial = yield from self._ask_once(request)
-        if is_disturbed(trial) and self.may_spend(settings, work, reps[0], spare=spare):
+        again = is_disturbed(trial) or self._may_be_chance(trial)
+        if again and self.may_spend(settings, work, reps[0], spare=spare):
             trial = yield from self._ask_once(request)
         return trial
 
@@ -311,6 +315,22 @@ class Search:
         )
         return None if trial is None else self.points().get(measured_settings(trial))
 
+    def _may_be_chance(self, trial: Trial) -> bool:
+        """Whether ``trial`` crashed in a way that need not happen again.
+
+        Where a repetition crashed before, it is the engine: no other trial is repeated.
+        """
+        if trial.outcome is not Outcome.CRASHED:
+            return False
+        if trial.error is not None and trial.error.code in LASTING_CRASHES:
+            return False
+        crashed = [
+            (t.request.settings, t.request.workload)
+            for t in self.trials
+            if t.outcome is Outcome.CRASHED
+        ]
+        return len(crashed) == len(set(crashed))
+
     def _ask_once(self, request: TrialRequest) -> Asking[Trial]:
         trial = yield request
         self._note(trial)
@@ -321,7 +341,7 @@ class Search:
         self.trials.append(trial)
         need = self.bounds.need(trial.request.settings).device_bytes()
         growth = trial.shared_growth_bytes or 0
-        if _is_memory_failure(trial):
+        if _is_memory_failure(trial) or (growth > SPILL_BYTES and not self.trusts_growth):
             self.reject(need)
         elif growth > SPILL_BYTES:
             # what did not fit went to shared memory: the rest is what there is, exactly
@@ -329,8 +349,17 @@ class Search:
             self._exact = {d: min(n, self._exact.get(d, n)) for d, n in room.items()}
             self._set_ceiling()
         elif usable(trial):
+            if any(need.get(d, 0) > n for d, n in self._exact.items()):
+                self._distrust_growth()
             self._good = {d: max(n, self._good.get(d, 0)) for d, n in need.items()}
             self._set_ceiling()
+
+    def _distrust_growth(self) -> None:
+        """More ran clean than growth of shared memory left room for: what spilled only bounds."""
+        self.trusts_growth, self._exact = False, {}
+        for trial in self.trials:
+            if (trial.shared_growth_bytes or 0) > SPILL_BYTES:
+                self.reject(self.bounds.need(trial.request.settings).device_bytes())
 
     def reject(self, need: dict[str, int]) -> None:
         """Note that ``need`` bytes per device are too many, whatever the devices report."""

@@ -200,6 +200,7 @@ def _by_model(
                     eos_token=token_text(model, llama.llama_vocab_eos(model.vocab)),
                     enable_thinking=True,
                     tools=tools,
+                    functions=tools,
                 )
             except TemplateProblem as error:
                 problem = error

@@ -30,10 +30,15 @@ MAX_EXTRA_CHARS = 1 << 20
 """Characters a template may add to those of the conversation."""
 
 _MEMORY_BYTES = 512 << 20
+_LOOPING = frozenset({"jinja2.filters", "jinja2.runtime", "jinja2.utils"})
 _MAX_FACTOR = 100_000
 # text operations that make much of little and that no chat template needs
 _NO_FILTERS = ("center", "filesizeformat", "pprint", "random", "urlize", "wordwrap", "xmlattr")
 _NO_METHODS = frozenset({"center", "expandtabs", "format_map", "ljust", "rjust", "zfill"})
+
+
+class _TooLong(BaseException):
+    """The time is over; no exception that anyone but ``render`` catches."""
 
 
 class TemplateProblem(Exception):
@@ -67,6 +72,8 @@ def render(source: str, messages: list[dict[str, str]], deadline_s: float, **var
     try:
         with _bounded_memory(), _bounded_time(deadline_s):
             return _collect(_compiled(source).generate(messages=messages, **variables), limit)
+    except _TooLong as error:
+        raise TemplateProblem("it does not end", is_hostile=True) from error
     except TemplateProblem:
         raise
     except jinja2.exceptions.SecurityError as error:
@@ -149,10 +156,15 @@ def _bounded_time(deadline_s: float) -> Iterator[None]:
     """Raise inside the template once its time is over, wherever Python code runs."""
 
     def check(frame: Any, _event: str, _argument: Any) -> Any:
+        is_template = frame.f_code.co_filename == "<template>"
+        module = frame.f_globals.get("__name__") or ""
+        if not is_template and not module.startswith("jinja2."):
+            # what is raised here could get lost: a finaliser, a callback of the collector
+            return None
         if time.monotonic() > deadline_s:
-            raise TemplateProblem("it does not end", is_hostile=True)
-        # lines are watched only in compiled templates; calls everywhere
-        return check if frame.f_code.co_filename == "<template>" else None
+            raise _TooLong
+        # lines are watched where templates loop; reading and compiling one is watched by call
+        return check if is_template or module in _LOOPING else None
 
     before = sys.gettrace()
     sys.settrace(check)

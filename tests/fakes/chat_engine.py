@@ -20,6 +20,7 @@ class ScriptedEngine:
     Attributes:
         asked: The prompts it got.
         n_ctx: Tokens its context holds; four characters are one.
+        max_chars: Characters the protocol carries.
         crash_after: Words after which it dies, once.
         on_word: Called before each word.
     """
@@ -33,6 +34,7 @@ class ScriptedEngine:
         self.checked = TemplateChecked(template="model", findings=())
         self.reason = "stop"
         self.is_closed = False
+        self.max_chars = 1 << 20
         self._answers = list(answers) or ["yes"]
         self._reasoning = reasoning
 
@@ -49,6 +51,10 @@ class ScriptedEngine:
         """Stream the next answer."""
         self.asked.append(messages)
         self.is_closed = False
+        if sum(len(m.content) for m in messages) > self.max_chars:
+            error = ErrorInfo(code="conversation_too_long", message="Too long.")
+            yield GenerationFinished(reason="error", n_prompt=0, error=error)
+            return
         n_prompt = sum(len(m.content) + len(m.reasoning) for m in messages) // CHARS_PER_TOKEN
         yield GenerationStarted(
             n_prompt=n_prompt, n_prompt_reused=0, n_ctx=self.n_ctx, template="model"

@@ -1,7 +1,7 @@
 """A worker without an engine that fails on demand: ``faulty_worker.py FAULT@PLACE…``.
 
-Places: ``hello``, ``load``, ``decode``, ``dry_run``, ``token``, ``serve``. Without a fault for a
-place it answers as a worker does.
+Places: ``hello``, ``load``, ``decode``, ``dry_run``, ``template``, ``token``, ``serve``. Without
+a fault for a place it answers as a worker does.
 """
 
 import ctypes
@@ -89,6 +89,8 @@ class FaultyWorker:
                     protocol.DryRunFinished(devices=(host(),), effective=settings, elapsed_ns=1)
                 )
             case protocol.Generate():
+                self.send(protocol.GenerateProgress(phase="template"))
+                self.reach("template")
                 self.send(protocol.GenerateStarted(n_prompt=2, n_reused=0, template="text"))
                 self.send(protocol.Token(text="half an", n_tok=1))
                 self.reach("token")

@@ -5,6 +5,7 @@ from array import array
 from pytestqt.qtbot import QtBot
 
 from app.domain.machine import GpuSample, PowerState
+from tests.fakes import window_data as data
 from tests.fakes.session import FakeTelemetry, Series
 from views.feed import MAX_POINTS, TelemetryFeed, merged, recent
 
@@ -69,4 +70,14 @@ def test_many_readings_update_seldom(qtbot: QtBot) -> None:
     for _ in range(100):
         telemetry.push()
     qtbot.waitUntil(lambda: len(seen) == 2)
+    feed.detach()
+
+
+def test_readings_of_every_probe_by_gpu(qtbot: QtBot) -> None:
+    """Advice must get the readings as they are; without a source there are none."""
+    feed = TelemetryFeed()
+    assert feed.readings([data.GPU_KEY]) == {}
+    telemetry = FakeTelemetry()
+    feed.attach(telemetry)
+    assert feed.readings([data.GPU_KEY]) == {data.GPU_KEY: telemetry.latest(data.GPU_KEY)}
     feed.detach()

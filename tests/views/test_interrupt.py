@@ -1,6 +1,5 @@
 """Ctrl+C closes the window in order."""
 
-import os
 import signal
 import sys
 
@@ -19,7 +18,7 @@ def test_interrupt_ends_the_window(window: MainWindow, session: FakeSession, qtb
     owner = QObject()
     interrupts = Interrupts(owner)
     interrupts.interrupted.connect(window.finish)
-    os.kill(os.getpid(), signal.SIGINT)
+    signal.raise_signal(signal.SIGINT)
     qtbot.waitUntil(lambda: not window.isVisible())
     assert session.is_closed
     interrupts.close()

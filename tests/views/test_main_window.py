@@ -1,8 +1,9 @@
 """The window: pages, keys, an orderly end."""
 
+import msgspec
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QMessageBox, QPushButton
+from PySide6.QtWidgets import QLabel, QMessageBox, QPushButton
 from pytestqt.qtbot import QtBot
 
 from tests.fakes.gui_guard import GuiGuard
@@ -96,6 +97,18 @@ def test_sidebar_shows_icons_only_where_text_is_large(window: MainWindow, qtbot:
     window.setFont(font)
     window.resize(901, 600)
     qtbot.waitUntil(lambda: window.sidebar.width() < 120)
+
+
+def test_advice_looks_at_the_newest_readings(
+    window: MainWindow, session: FakeSession, qtbot: QtBot
+) -> None:
+    """A card that throttles now must be spoken of when the page is opened."""
+    telemetry = session.fake_telemetry
+    hot = msgspec.structs.replace(telemetry.samples[-1], throttle=("hw_thermal",), temp_c=91.0)
+    telemetry.push(hot)
+    window.open_page("advice")
+    said = [label.text() for label in window.advice.findChildren(QLabel)]
+    assert any("because of its temperature" in text for text in said)
 
 
 def question(window: MainWindow, text: str) -> QPushButton:

@@ -83,9 +83,10 @@ class Meter(QWidget):
         self._speed.setText(text)
 
     def _show_used(self, used: int) -> None:
-        self._used = used
+        # The last token of a full context is counted, but never stored.
+        self._used = used = min(used, self._n_ctx)
         self._gauge.setRange(0, max(1, self._n_ctx))
-        self._gauge.setValue(min(used, self._n_ctx))
+        self._gauge.setValue(used)
         text = self.tr("{used} of {all} tokens").format(used=f"{used:,}", all=f"{self._n_ctx:,}")
         self._context.setText(text)
         self._gauge.setAccessibleDescription(text)

@@ -4,8 +4,18 @@ import pyqtgraph as pg
 from PySide6.QtCore import QObject, Qt, Slot
 from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QApplication, QSizePolicy
+from typing_extensions import override
 
 from views.widgets.basics import Kit
+
+
+class WholeAxis(pg.AxisItem):  # type: ignore[misc]  # pyqtgraph has no types
+    """An axis of counts: no tick between two whole numbers."""
+
+    @override
+    def tickSpacing(self, minVal: float, maxVal: float, size: float) -> list[tuple[float, float]]:
+        spacing = super().tickSpacing(minVal, maxVal, size)
+        return [level for level in spacing if level[0] >= 1 and level[0] % 1 == 0] or [(1.0, 0.0)]
 
 
 class Axes(QObject):
@@ -17,7 +27,7 @@ class Axes(QObject):
         self._kit = kit
         self._labels = {"bottom": x_label, "left": y_label}
         # Its menus alone would be forty widgets per plot.
-        self.widget = pg.PlotWidget(enableMenu=False)
+        self.widget = pg.PlotWidget(enableMenu=False, axisItems={"bottom": WholeAxis("bottom")})
         self.plot = self.widget.getPlotItem()
         self.plot.hideButtons()
         self.plot.setMouseEnabled(x=False, y=False)

@@ -7,7 +7,7 @@ from typing import Literal
 from app.domain.outcome import OUTCOMES, Outcome
 from app.domain.record import Record
 from app.domain.settings import Settings
-from app.domain.sweep import SweepResult
+from app.domain.sweep import Recommended, SweepResult
 from app.domain.trial import Rate, Trial
 from app.sweep.stats import rate
 
@@ -101,6 +101,25 @@ def best_index(trials: Sequence[Trial]) -> int | None:
         and (speed := speed_of(t, "decode")) is not None
     }
     return max(speeds, key=lambda i: speeds[i]) if speeds else None
+
+
+def distinct_knee(result: SweepResult) -> Recommended | None:
+    """Return the knee, unless it is the recommendation itself."""
+    return result.knee if result.knee is None or is_other(result.knee, result) else None
+
+
+def is_other(point: Recommended, result: SweepResult) -> bool:
+    """Whether ``point`` is another configuration than the recommended one."""
+    best = result.recommended
+    return best is None or (point.trial != best.trial and point.settings != best.settings)
+
+
+def depth_of(result: SweepResult) -> int | None:
+    """Return the tokens in context at which the recommended speeds were measured."""
+    point = result.recommended
+    if point is None or not 0 <= point.trial < len(result.trials):
+        return None
+    return result.trials[point.trial].request.workload.depth
 
 
 def context_points(result: SweepResult) -> tuple[tuple[float, Rate], ...]:

@@ -17,14 +17,23 @@ from views.plots.sweep_data import (
     PlotPoint,
     best_index,
     best_line,
+    distinct_knee,
     points,
     settings_of,
     speed_of,
+    usual_depth,
     varied_knobs,
 )
 from views.plots.twin import PlotTwin
 from views.widgets.basics import Kit, text_label
-from views.words import differing_texts, knob_label, outcome_label, rate_text, settings_text
+from views.words import (
+    depth_text,
+    differing_texts,
+    knob_label,
+    outcome_label,
+    rate_text,
+    settings_text,
+)
 
 # kind -> pyqtgraph symbol; the same shapes are named in the key below the plot
 MIN_GAP_MS = 100
@@ -118,7 +127,7 @@ class SweepPlot(PlotTwin):
         measure: Measure = "prefill" if self._measure.currentData() == "prefill" else "decode"
         found = points(self._trials, self.knob, measure)
         self._axes.clear()
-        self._axes.set_labels(knob_label(self.knob), self.tr("tok/s"))
+        self._axes.set_labels(knob_label(self.knob), self._speed_label())
         self._draw_line(found, measure)
         for kind in SYMBOLS:
             self._draw_kind([p for p in found if p.kind == kind], kind, measure)
@@ -126,6 +135,10 @@ class SweepPlot(PlotTwin):
             self._draw_conclusions(self._result, found)
         self._show_key(found)
         self.say(self._sentence(found, measure))
+
+    def _speed_label(self) -> str:
+        depth = usual_depth(self._trials)
+        return self.tr("tok/s") if depth is None else f"{self.tr('tok/s')}, {depth_text(depth)}"
 
     def _draw_line(self, found: Sequence[PlotPoint], measure: Measure) -> None:
         line = best_line(found)
@@ -135,7 +148,7 @@ class SweepPlot(PlotTwin):
         # Intervals stay in sight, unless one is so wide that it would flatten the rest.
         speeds = [p.speed for p in found if p.speed is not None]
         top = max([min(s.high, 1.6 * s.median) for s in speeds] or [1.0])
-        places = [p.x for p in found] or [0.0, 1.0]
+        places = [p.x for p in found] or [1.0]
         pad = max(0.5, 0.05 * (max(places) - min(places)))
         self._axes.plot.setXRange(min(places) - pad, max(places) + pad, padding=0)
         self._axes.plot.setYRange(-0.06 * top, 1.18 * top, padding=0)
@@ -166,7 +179,7 @@ class SweepPlot(PlotTwin):
         if result.cliff is not None and result.cliff.knob == self.knob:
             self._draw_cliff(result.cliff)
         for what, text, anchor in (
-            (result.knee, self.tr("Knee"), (0.5, -0.4)),
+            (distinct_knee(result), self.tr("Knee"), (0.5, -0.4)),
             (result.recommended, self.tr("Recommended"), (0.5, 1.5)),
         ):
             point = by_index.get(what.trial) if what is not None else None
@@ -219,9 +232,12 @@ class SweepPlot(PlotTwin):
             return ""
         trial = self._trials[index]
         speed = speed_of(trial, "decode")
-        return (
-            f"{format_tok_s(speed.median if speed else None)} · {settings_text(settings_of(trial))}"
+        parts = (
+            f"{format_tok_s(speed.median if speed else None)} "
+            f"{depth_text(trial.request.workload.depth)}",
+            settings_text(settings_of(trial)),
         )
+        return " · ".join(parts)
 
 
 def _rows(trials: Sequence[Trial]) -> list[tuple[str, ...]]:

@@ -9,6 +9,7 @@ from app.domain.sweep import Recommended, SweepResult
 from app.domain.units import format_seconds, format_tok_s
 from views.page import scrolling
 from views.plots.context_plot import ContextPlot
+from views.plots.sweep_data import depth_of
 from views.plots.sweep_plot import SweepPlot
 from views.results.comparison import Comparison
 from views.results.text import (
@@ -20,7 +21,7 @@ from views.results.text import (
     setting_rows,
 )
 from views.widgets import Banner, Card, Heading, Kit, Pill, Table, ValueLabel, text_label
-from views.words import rate_text, settings_text, status_label, status_tone
+from views.words import depth_text, rate_text, settings_text, status_label, status_tone
 
 FORMATS = {
     "llama-server": "llama-server",
@@ -192,12 +193,17 @@ class ResultView(QWidget):
             status_tone(result.status),
         )  # fmt: skip
         self._gain.setText(gain_text(result))
+        self._caption.setText(self.tr("Recommended"))
         if point is None:
             self._settings.setText(self.tr("No configuration could be recommended"))
             for number in self._numbers:
                 number.set_value(None, self.tr("Nothing was measured"))
             return
         self._settings.setText(settings_text(point.settings))
+        depth = depth_of(result)
+        if depth is not None:
+            caption = self.tr("Recommended · speeds {depth}")
+            self._caption.setText(caption.format(depth=depth_text(depth)))
         decode = point.decode_tok_s
         texts = (
             format_tok_s(decode.median) if decode else None,

@@ -7,18 +7,22 @@ from app.domain.errors import Bug
 from app.domain.settings import SETTINGS, Settings
 from app.domain.sweep import Reason, Recommended, SweepResult
 from app.domain.units import MISSING, format_bytes, format_seconds, format_tok_s
-from views.words import rate_text, settings_text, status_label
+from views.plots.sweep_data import depth_of, distinct_knee, is_other
+from views.words import depth_text, rate_text, settings_text, status_label
 
 translate = QCoreApplication.translate
 
 
 def points_of(result: SweepResult) -> tuple[tuple[str, Recommended], ...]:
-    """Return what is worth comparing, by name."""
+    """Return what is worth comparing, by name; a reference that won is not repeated."""
+    cpu = result.baseline_cpu
+    if cpu is not None and not is_other(cpu, result):
+        cpu = None
     named = (
         (translate("Result", "Recommended"), result.recommended),
-        (translate("Result", "Knee: saves memory"), result.knee),
+        (translate("Result", "Knee: saves memory"), distinct_knee(result)),
         (translate("Result", "llama.cpp's own fit"), result.baseline_auto_fit),
-        (translate("Result", "CPU only"), result.baseline_cpu),
+        (translate("Result", "CPU only"), cpu),
     )
     return tuple((name, point) for name, point in named if point is not None)
 
@@ -69,6 +73,9 @@ def result_text(result: SweepResult, model: str) -> str:
             loads=result.n_model_loads,
         )
     ]  # fmt: skip
+    depth = depth_of(result)
+    if depth is not None:
+        lines.append(translate("Result", "Speeds {depth}:").format(depth=depth_text(depth)))
     for name, point in points_of(result):
         decode = point.decode_tok_s
         lines.append(

@@ -58,7 +58,9 @@ class Banner(QFrame):
 
     def show_error(self, error: ErrorInfo, action: str = "") -> None:
         """Show what went wrong and what to do about it."""
-        self.say(f"{error.message} {error.hint}".strip(), "bad", action)
+        # Back-ticks mark commands in a terminal; here they would only be noise.
+        text = f"{error.message} {error.hint}".replace("`", "")
+        self.say(text.strip(), "bad", action)
 
     @Slot()
     def _on_close_clicked(self) -> None:

@@ -52,7 +52,7 @@ class EstimatePanel(QWidget):
         """Say why there is no estimate."""
         for bar in self._bars:
             bar.hide()
-        self._text.setText(f"{error.message} {error.hint}".strip())
+        self._text.setText(f"{error.message} {error.hint}".replace("`", "").strip())
 
     def _sentences(self, answer: "Estimate", spec: ModelSpec) -> str:
         parts = []

@@ -39,6 +39,7 @@ class GoalStep(QWidget):
         column.setSpacing(3 * kit.unit)
         self.banner = Banner(kit)
         column.addWidget(self.banner)
+        self._is_busy = self._is_blocked = False
         self._model = text_label(muted=True)
         column.addWidget(self._model)
         content = QWidget()
@@ -85,11 +86,33 @@ class GoalStep(QWidget):
         if spec.chat_template is None:
             facts.append(self.tr("no chat template"))
         self._model.setText(" · ".join(x for x in facts if x))
-        if spec.problems:
+        self._is_blocked = spec.kind != "text"
+        self._show_next()
+        if self._is_blocked:
+            self.banner.say(self._blocked_text(spec.kind), "bad")
+        elif spec.problems:
             self.banner.say(" ".join(spec.problems), "warn")
         else:
             self.banner.hide()
         self.constraints.set_model(spec, needed_context(self.goals.goal))
+
+    def set_busy(self, is_busy: bool) -> None:  # noqa: FBT001
+        """Hold the next plan back while an earlier search still ends."""
+        self._is_busy = is_busy
+        self._show_next()
+
+    def _show_next(self) -> None:
+        self.next.setEnabled(not (self._is_busy or self._is_blocked))
+
+    def _blocked_text(self, kind: str) -> str:
+        whats = {
+            "adapter": self.tr("an adapter that belongs to another model"),
+            "projector": self.tr("the image part of another model"),
+            "vocabulary": self.tr("a vocabulary without weights"),
+            "embedding": self.tr("a model that turns text into numbers"),
+        }
+        text = self.tr("This file is {what}: it writes no text, so there is nothing to tune.")
+        return text.format(what=whats.get(kind, kind))
 
     def show_estimate(self, estimate: "Estimate", spec: ModelSpec) -> None:
         """Show what the context at hand costs."""

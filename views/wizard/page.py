@@ -92,6 +92,7 @@ class WizardPage(Page):
         self.runner.trial_finished.connect(self.run_step.show_trial_finished)
         self.runner.finished.connect(self._on_finished)
         self.runner.failed.connect(self._on_search_failed)
+        self.runner.ended.connect(self._on_search_ended)
         self._estimates.result_arrived.connect(self._on_estimate)
         self._estimates.failed.connect(self.goal_step.estimate.show_problem)
 
@@ -110,9 +111,16 @@ class WizardPage(Page):
 
     @Slot(str)
     def choose_model(self, model: str) -> None:
-        """Read ``model`` and go on to the goal."""
-        if self.runner.is_running:
+        """Read ``model`` and go on to the goal; a plan on screen is dropped for it.
+
+        While a search is measured nothing happens: it has to be stopped first. One that was
+        stopped and still ends does not matter, because reading a file needs no engine.
+        """
+        if self.step == "run":
             return
+        if self.step == "plan":
+            self.runner.drop()
+            self._show("model")
         self._model = model
         job = self._jobs.call("inspect", partial(self._session.inspect, model))
         job.event_arrived.connect(self._on_spec)
@@ -129,6 +137,8 @@ class WizardPage(Page):
 
     @Slot(object)
     def _on_spec(self, spec: ModelSpec) -> None:
+        if self.step in ("plan", "run"):
+            return  # a search has begun since
         self._spec = spec
         self.model_step.banner.hide()
         self.goal_step.show_model(spec)
@@ -156,13 +166,20 @@ class WizardPage(Page):
         self._start_plan(self.goal_step.request())
 
     def _start_plan(self, request: SweepRequest) -> None:
+        if self.runner.is_running:
+            return
         self._request = request
         self.plan_step.show_waiting()
         self._show("plan")
         # Before the plan: what the chat's model holds would count as memory in use.
         self.search_started.emit(self._model)
         self.model_step.set_quick_model(self._model)
+        self._set_busy(True)
         self.runner.start(self._model, request)
+
+    def _set_busy(self, is_busy: bool) -> None:  # noqa: FBT001
+        self.goal_step.set_busy(is_busy)
+        self.model_step.quick.setEnabled(not is_busy)
 
     @Slot(object)
     def _on_planned(self, plan: SweepPlan) -> None:
@@ -200,12 +217,20 @@ class WizardPage(Page):
             self.goal_step.banner.show_error(error)
 
     @Slot()
+    def _on_search_ended(self) -> None:
+        self._set_busy(False)
+        if self.step == "run":
+            # Stopped before anything was measured: there is no result to show.
+            self.run_step.end()
+            self._on_back_to_goal()
+
+    @Slot()
     def _on_back_to_model(self) -> None:
         self._show("model")
 
     @Slot()
     def _on_back_to_goal(self) -> None:
-        self.runner.stop()
+        self.runner.drop()
         self._show("model" if self._is_quick else "goal")
 
     @Slot(str)

@@ -11,6 +11,8 @@ from views.page import scrolling
 from views.widgets import Banner, Card, Heading, Kit, Table, text_label
 from views.words import budget_label, goal_label, stage_label
 
+GPU_STAGES = ("auto_fit", "devices", "layers", "load_mode")
+
 translate = QCoreApplication.translate
 
 
@@ -97,15 +99,14 @@ class PlanStep(QWidget):
         )
         for value, text in zip(self._values.values(), texts, strict=True):
             value.setText(text)
-        self.table.set_rows([(stage_label(s.stage), _loads(s.min_loads, s.max_loads))
-                             for s in plan.stages])  # fmt: skip
+        self.table.set_rows(_stage_rows(plan))
         self._notes.setText(" ".join(note_text(code) for code in plan.notes))
         self._notes.setVisible(bool(plan.notes))
         self.start.setEnabled(True)
         self.start.setFocus()
 
     def _layers_text(self, plan: SweepPlan, layers: int) -> str:
-        if not plan.space.devices:
+        if not _has_gpu(plan):
             return self.tr("none: this search runs on the CPU")
         text = self.tr("up to {n} of {all} fit")
         return text.format(n=plan.max_n_gpu_layers, all=layers)
@@ -117,6 +118,23 @@ def note_text(code: str) -> str:
         return render("note", code, {})
     except Bug:
         return code.replace("_", " ")
+
+
+def _stage_rows(plan: SweepPlan) -> list[tuple[str, str]]:
+    if _has_gpu(plan):
+        return [(stage_label(s.stage), _loads(s.min_loads, s.max_loads)) for s in plan.stages]
+    rows = []
+    for s in plan.stages:
+        if s.stage == "cpu":  # not a reference here, but where the search itself begins
+            label = translate("PlanStep", "Speed on the CPU")
+            rows.append((label, _loads(max(1, s.min_loads), max(1, s.max_loads))))
+        elif s.stage not in GPU_STAGES:
+            rows.append((stage_label(s.stage), _loads(s.min_loads, s.max_loads)))
+    return rows
+
+
+def _has_gpu(plan: SweepPlan) -> bool:
+    return bool(plan.space.devices) and plan.request.pinned.get("n_gpu_layers") != 0
 
 
 def _loads(low: int, high: int) -> str:

@@ -46,6 +46,7 @@ class SearchRunner(QObject):
         self._session = session
         self._jobs = jobs
         self._job: Job | None = None
+        self._is_dropped = False
         self._go = threading.Event()
 
     @property
@@ -54,10 +55,13 @@ class SearchRunner(QObject):
         return self._job is not None
 
     def start(self, model: str, request: SweepRequest) -> None:
-        """Plan a search of ``model``."""
+        """Plan a search of ``model``; an earlier one is dropped."""
+        self.drop()
+        # One per job: waking an old job must not carry the new plan out.
         self._go = threading.Event()
         work = _search(self._session, self._jobs, model, request, self._go)
         self._job = self._jobs.start(KIND, work, self._go.set)
+        self._is_dropped = False
         self._job.event_arrived.connect(self._on_event)
         self._job.failed.connect(self.failed)
         self._job.ended.connect(self._on_ended)
@@ -70,6 +74,15 @@ class SearchRunner(QObject):
         """End the search; what was measured is kept."""
         if self._job is not None:
             self._job.cancel()
+
+    def drop(self) -> None:
+        """End the search and hear nothing more of it; it runs until ``ended``."""
+        if self._job is None or self._is_dropped:
+            return
+        self._is_dropped = True
+        self._job.event_arrived.disconnect(self._on_event)
+        self._job.failed.disconnect(self.failed)
+        self._job.cancel()
 
     @Slot(object)
     def _on_event(self, event: object) -> None:
@@ -86,9 +99,10 @@ class SearchRunner(QObject):
                 self.finished.emit(result)
 
     @Slot(object)
-    def _on_ended(self, _job: Job) -> None:
-        self._job = None
-        self.ended.emit()
+    def _on_ended(self, job: Job) -> None:
+        if job is self._job:
+            self._job = None
+            self.ended.emit()
 
 
 def _search(

@@ -265,6 +265,22 @@ def test_turns_are_summarised_when_the_user_chose_so() -> None:
     assert texts(conversation)[-1] == "fine"
 
 
+def test_conversation_beyond_the_protocol_is_cut_down_when_the_user_chose_so() -> None:
+    """A stored conversation of megabytes can be gone on with; without the choice it is said."""
+    engine = ScriptedEngine("yes", n_ctx=1 << 20)
+    engine.max_chars = 3000
+    history = tuple(ChatMessage(role=r, content="x" * 900) for r in ("user", "assistant") * 5)
+    stopped = Conversation(engine, None, history)
+    _, end = said(stopped.ask("more"))
+    assert end.error
+    assert end.error.code == "conversation_too_long"
+    conversation = Conversation(engine, None, history, overflow=Overflow.DROP_OLDEST)
+    text, end = said(conversation.ask("more"))
+    assert text == "yes"
+    assert end.error is None
+    assert conversation.prompt[0].role == "user"
+
+
 def test_one_message_too_long_is_not_helped_by_leaving_turns_out() -> None:
     """It ends instead of going round in circles."""
     conversation = Conversation(ScriptedEngine("yes", n_ctx=20), overflow=Overflow.DROP_OLDEST)

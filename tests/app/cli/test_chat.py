@@ -106,7 +106,7 @@ def test_answer_is_written_as_it_comes(capsys: pytest.CaptureFixture[str]) -> No
 def test_ctrl_c_stops_the_answer_only() -> None:
     """The signal becomes a flag, the engine is stopped, and what came is kept."""
     engine = ScriptedEngine("one two three")
-    engine.on_word = lambda: os.kill(os.getpid(), signal.SIGINT)
+    engine.on_word = lambda: signal.raise_signal(signal.SIGINT)
     conversation = Conversation(engine)
     interrupts = Interrupts()
     with interrupts.caught():

@@ -60,6 +60,18 @@ def test_crash_keeps_the_text_and_offers_a_restart(engines: list[ChatEngine], fa
     assert engine.is_running
 
 
+def test_template_that_nothing_can_interrupt_is_ended_from_outside(
+    engines: list[ChatEngine],
+) -> None:
+    """A worker that is silent in its template is stopped within the budget, and it is said."""
+    engine = started(engines, "hang@template")
+    text, end = split(engine.generate(QUESTION))
+    assert text == ""
+    assert end.error
+    assert end.error.code == "chat_template"
+    assert not engine.is_running
+
+
 def test_answer_without_a_model_is_an_error_event() -> None:
     """Asking too early is answered, not raised."""
     _, end = split(ChatEngine().generate(QUESTION))

@@ -14,7 +14,7 @@ from app.domain.outcome import Outcome
 from app.domain.settings import FlashAttn, Settings
 from app.domain.trial import TrialRequest, Workload
 from app.rig.replay import ReplayRig
-from app.rig.replay_file import read_replay, write_replay
+from app.rig.replay_file import check_replay, check_target, read_replay, write_replay
 from app.sweep.stats import seconds_per_token
 from tests.fakes.rigs import GOLDEN, point, replay, run_one
 
@@ -236,3 +236,35 @@ def test_missing_and_torn_files(tmp_path: Path) -> None:
     torn.write_bytes(torn.read_bytes()[:-20])
     with pytest.raises(EnvironmentProblem):
         ReplayRig(torn)
+
+
+def test_damaged_gzip_is_a_sentence(tmp_path: Path) -> None:
+    """A cut or flipped compressed recording is refused, not a traceback."""
+    whole = (GOLDEN / "fits_33.json.gz").read_bytes()
+    flipped = bytearray(whole)
+    flipped[len(flipped) // 2] ^= 0xFF
+    for n, data in enumerate((whole[: len(whole) // 2], bytes(flipped), b"\x1f\x8b\x08", b"no")):
+        path = tmp_path / f"{n}.json.gz"
+        path.write_bytes(data)
+        with pytest.raises(EnvironmentProblem) as caught:
+            read_replay(path)
+        assert caught.value.info.code == "replay_invalid"
+
+
+def test_recording_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
+    """A folder that is not there is named before and while the recording is written."""
+    path = tmp_path / "none" / "out.json"
+    made = replay([point(0, 10.0, 0)], n_layer=4, free_bytes=1)
+    with pytest.raises(EnvironmentProblem) as before:
+        check_target(path)
+    with pytest.raises(EnvironmentProblem) as after:
+        write_replay(made, path)
+    assert (before.value.info.code, after.value.info.code) == ("not_writable", "not_writable")
+
+
+@pytest.mark.parametrize("changes", [{"n_layer": 513}, {"n_ctx_train": 0}, {"n_ctx_train": -1}])
+def test_impossible_model_is_refused(changes: dict[str, int]) -> None:
+    """A recording of a model that cannot be is unusable."""
+    made = replay([point(0, 10.0, 0)], n_layer=4, free_bytes=1)
+    model = msgspec.structs.replace(made.model, **changes)
+    assert check_replay(msgspec.structs.replace(made, model=model)) is not None

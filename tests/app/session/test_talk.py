@@ -6,13 +6,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.domain.errors import EnvironmentProblem, UsageProblem
+from app.domain.errors import EnvironmentProblem
 from app.domain.events import GenerationFinished, TrialProgress
 from app.domain.pacing import Pace
 from app.domain.settings import Settings
 from app.rig.lease import Lease
 from app.session import Chat
-from app.session.talk import refuse_unsuitable
+from app.session.opening import runnable
 from app.worker.protocol import ChatMessage
 from tests.fakes.faulty_worker import faulty
 from tests.fakes.records import a_model
@@ -134,6 +134,6 @@ def test_pace_may_be_set_at_any_time(chat: Chat) -> None:
 @pytest.mark.parametrize("kind", ["embedding", "projector", "adapter", "vocabulary"])
 def test_files_that_write_no_text_are_refused(kind: str) -> None:
     """Before anything is loaded."""
-    with pytest.raises(UsageProblem, match=kind):
-        refuse_unsuitable(msgspec.structs.replace(MODEL, kind=kind))
-    refuse_unsuitable(MODEL)
+    with pytest.raises(EnvironmentProblem, match=kind):
+        runnable(msgspec.structs.replace(MODEL, kind=kind))
+    runnable(MODEL)

@@ -11,6 +11,7 @@ from app.domain.sweep import Goal, SweepRequest, SweepResult
 from app.domain.units import GIB, MIB
 from app.rig.replay import ReplayRig
 from app.rig.simulated import SimulatedRig
+from app.rig.simulated_machine import random_machine
 from app.sweep import reasons
 from app.sweep.pick import pick, resolve_ties
 from app.sweep.points import Point
@@ -181,3 +182,28 @@ def test_agent_request_is_that_of_one_of_four() -> None:
     assert truth.decode_tok_s is not None
     expected = 2048 / truth.prefill_tok_s + 256 / truth.decode_tok_s
     assert result.recommended.request_s == pytest.approx(expected, rel=1e-3)
+
+
+def test_no_sentence_without_its_figure() -> None:
+    """Nothing is "0 % longer" or "-2 % less", and a cliff goes upwards."""
+    for seed in range(6):
+        result = search(SimulatedRig(random_machine(seed)), SweepRequest(floor_tok_s=5.0))
+        for reason in result.reasons:
+            for name in ("gain_pct", "loss_pct", "difference_pct"):
+                value = reason.data.get(name)
+                assert value is None or float(value) > 0, reason
+        if result.cliff is not None and result.cliff.knob == "n_gpu_layers":
+            assert result.cliff.last_good < result.cliff.first_bad
+
+
+def test_curve_and_answer_say_the_same() -> None:
+    """The answer's own depth in the curve carries the answer's figure, repetitions included."""
+    for seed in range(6):
+        result = search(SimulatedRig(random_machine(seed)))
+        best = result.recommended
+        assert best is not None
+        depth = result.trials[best.trial].request.workload.depth
+        same = [
+            p for p in result.context_curve if (p.n_ctx, p.depth) == (best.settings.n_ctx, depth)
+        ]
+        assert [p.decode_tok_s for p in same] == [best.decode_tok_s]

@@ -99,6 +99,29 @@ def test_a_spill_in_the_first_request_is_no_answer() -> None:
     assert result.cliff.kind == "spill"
 
 
+# what a driver calls shared memory may be a constant: it does not say how much is too much
+CONSTANT_GROWTH = replay(
+    [
+        point(n, 5.0 + n, (400 + 114 * n) * MIB, growth_bytes=0)
+        if n < 25
+        else point(n, 8.0, (400 + 114 * n) * MIB, growth_bytes=900 * MIB)
+        for n in range(34)
+    ],
+    n_layer=32,
+    free_bytes=8 * GIB,
+)
+
+
+def test_growth_that_misleads_is_checked() -> None:
+    """After a spill the way back up is searched while loads are left."""
+    result = search(ReplayRig(CONSTANT_GROWTH))
+    assert result.recommended is not None
+    assert result.recommended.settings.n_gpu_layers == 24
+    assert result.n_model_loads <= BUDGETS[BudgetName.STANDARD].max_loads
+    assert result.cliff is not None
+    assert (result.cliff.last_good, result.cliff.first_bad) == (24, 25)
+
+
 # the largest answer that keeps 256 MiB free, by an exhaustive look at the recording
 ANSWERS = {
     "fits_33": Settings(n_gpu_layers=33),

@@ -113,3 +113,31 @@ def test_unknown_device_and_type() -> None:
 def test_model_larger_than_the_machine() -> None:
     """A model larger than RAM and VRAM together is refused before anything loads."""
     assert refused(SweepRequest(), layer_bytes=4 * GIB) == "model_too_large"
+
+
+def test_context_beyond_the_trained_one() -> None:
+    """A context the model was not trained for is refused with both numbers, per slot."""
+    for request in (SweepRequest(n_ctx_min=40000), SweepRequest(pinned={"n_ctx": 40000})):
+        with pytest.raises(UsageProblem, match=r"40000.*32768"):
+            plan(request)
+    assert plan(SweepRequest(goal=Goal.AGENT, n_ctx_min=40000)).n_ctx == 40192
+    assert refused(SweepRequest(goal=Goal.AGENT, n_ctx_min=4 * 32768 + 4)) == "n_ctx_over_trained"
+
+
+def test_impossible_numbers_are_refused() -> None:
+    """Negative, endless and absurd numbers never reach the search."""
+    for request in (
+        SweepRequest(headroom_bytes=-1),
+        SweepRequest(headroom_bytes=1 << 60),
+        SweepRequest(floor_tok_s=-1.0),
+        SweepRequest(floor_tok_s=float("nan")),
+        SweepRequest(floor_tok_s=float("inf")),
+        SweepRequest(n_ctx_min=-5),
+    ):
+        assert refused(request) == "bad_number"
+
+
+def test_shortest_time_is_never_above_the_longest() -> None:
+    """A slow disk raises the shortest time to the budget at most."""
+    made = plan(SweepRequest(budget=BudgetName.QUICK), load_s=500.0)
+    assert made.time_low_s <= made.time_high_s

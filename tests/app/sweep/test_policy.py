@@ -184,7 +184,7 @@ def test_engine_that_always_crashes_ends_as_failed() -> None:
     assert result.status is SweepStatus.FAILED
     assert result.recommended is None
     assert result.error is not None
-    assert len(result.trials) <= 4
+    assert len(result.trials) <= 5  # one of them a repetition: the first might have been chance
 
 
 def test_fits_is_not_asked_to_allocate_twice() -> None:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from app.domain.events import SweepFinished
@@ -13,7 +14,7 @@ from app.rig.simulated import SimulatedRig
 from app.rig.simulated_machine import SimulatedMachine
 from app.sweep.record import recorded
 from app.sweep.run import DryRuns, run_sweep
-from tests.fakes.rigs import machine, plan_for, search
+from tests.fakes.rigs import machine, plan_for, point, replay, search
 
 
 @pytest.mark.parametrize(
@@ -67,3 +68,39 @@ def test_what_was_only_planned_stays_unmeasured(tmp_path: Path) -> None:
     replay = recorded(plan, (), dry_runs)
     write_replay(replay, tmp_path / "planned.json")
     assert {p.outcome for p in read_replay(tmp_path / "planned.json").points} == {"unsupported"}
+
+
+def test_cpu_only_replay_keeps_the_knob_that_won(tmp_path: Path) -> None:
+    """Without a card, flash attention off is measured at depth only: it wins again."""
+    points = [
+        point(0, speed, 0, depth=depth, prefill_tok_s=100.0, flash_attn=flash)
+        for flash, speed in (("on", 10.0), ("off", 14.0))
+        for depth in (0, 2048)
+    ]
+    points = [msgspec.structs.replace(p, device_bytes={}) for p in points]
+    made = msgspec.structs.replace(replay(points, n_layer=16, free_bytes=GIB), devices=())
+    rig, dry_runs, result = ReplayRig(made), DryRuns(), None
+    plan = plan_for(rig)
+    for event in run_sweep(plan, rig, (), dry_runs):
+        if isinstance(event, SweepFinished):
+            result = event.result
+    assert result is not None
+    assert result.recommended is not None
+    assert result.recommended.settings.flash_attn == "off"
+    write_replay(recorded(plan, result.trials, dry_runs), tmp_path / "cpu.json.gz")
+    again = search(ReplayRig(tmp_path / "cpu.json.gz"))
+    assert again.recommended is not None
+    assert again.recommended.settings.flash_attn == "off"
+
+
+def test_planned_points_do_not_hide_measured_ones() -> None:
+    """Settings measured at any depth have no planned point beside them."""
+    rig, dry_runs, result = SimulatedRig(machine(free_bytes=3 * GIB)), DryRuns(), None
+    plan = plan_for(rig)
+    for event in run_sweep(plan, rig, (), dry_runs):
+        if isinstance(event, SweepFinished):
+            result = event.result
+    assert result is not None
+    made = recorded(plan, result.trials, dry_runs)
+    measured = [p.settings for p in made.points if p.decode_tok_s is not None]
+    assert not [p for p in made.points if p.outcome == "unsupported" and p.settings in measured]

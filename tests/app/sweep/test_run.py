@@ -1,12 +1,15 @@
 """The generator: events in order, resume, cancel, a rig that ends without a word."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
+import msgspec
 import pytest
 from typing_extensions import override
 
+from app.domain.errors import ErrorInfo
 from app.domain.events import (
+    RigEvent,
     SweepFinished,
     SweepPlanned,
     TrialFinished,
@@ -14,7 +17,7 @@ from app.domain.events import (
     TrialStarted,
 )
 from app.domain.outcome import Outcome
-from app.domain.sweep import BudgetName, SweepRequest, SweepStatus
+from app.domain.sweep import BudgetName, SearchSpace, SweepRequest, SweepStatus
 from app.domain.trial import Trial, TrialRequest
 from app.domain.units import GIB
 from app.rig.simulated import SimulatedRig
@@ -107,3 +110,91 @@ def test_rig_that_ends_without_a_result_is_a_crash() -> None:
     assert result.status is SweepStatus.FAILED
     assert {t.outcome for t in result.trials} == {Outcome.CRASHED}
     assert result.error is not None
+
+
+class Without(SimulatedRig):
+    """The machine without its card; some trials end as ``ends`` says, by their number."""
+
+    ends: ClassVar[dict[int, ErrorInfo]] = {}
+
+    @override
+    def space(self) -> SearchSpace:
+        return msgspec.structs.replace(super().space(), devices=())
+
+    @override
+    def run_trial(self, request: TrialRequest) -> Iterator[RigEvent]:
+        self.n_trials = getattr(self, "n_trials", -1) + 1
+        number = self.n_trials
+        for event in super().run_trial(request):
+            if isinstance(event, TrialFinished) and number in self.ends:
+                self.close()
+                trial = msgspec.structs.replace(
+                    event.trial, outcome=Outcome.CRASHED, prefill=(), decode=(),
+                    error=self.ends[number],
+                )  # fmt: skip
+                yield TrialFinished(index=0, trial=trial)
+            else:
+                yield event
+
+
+def ending(ends: dict[int, ErrorInfo]) -> SimulatedRig:
+    rig = Without(machine(free_bytes=3 * GIB))
+    rig.ends = ends  # type: ignore[misc]
+    return rig
+
+
+KILLED = ErrorInfo(code="killed", message="The engine was killed from outside in decode.")
+LOST = ErrorInfo(code="file_lost", message="The model's file changed or vanished while in use.")
+
+
+def test_one_crash_is_asked_again() -> None:
+    """A worker killed in the first full trial costs one more load, not the search."""
+    result = search(ending({1: KILLED}), QUICK)
+    assert result.status is SweepStatus.COMPLETE
+    assert result.recommended is not None
+    assert result.trials[1].request == result.trials[2].request
+    assert result.n_model_loads == 2
+
+
+def test_repeated_crashes_leave_the_shallower_answer() -> None:
+    """Where nothing ran at the goal's depth, what ran at all is recommended, and said so."""
+    result = search(ending(dict.fromkeys(range(1, 40), KILLED)), QUICK)
+    assert result.recommended is not None
+    assert result.status is not SweepStatus.FAILED
+    assert "measured_shallower" in {r.code for r in result.reasons}
+    assert len(result.trials) <= 4
+
+
+def test_nothing_ran_names_the_crash() -> None:
+    """The cause is the crash; a smaller model is no advice against it."""
+    result = search(ending(dict.fromkeys(range(40), KILLED)), QUICK)
+    assert result.status is SweepStatus.FAILED
+    assert result.error is not None
+    assert "killed from outside" in result.error.message
+    assert "smaller model" not in result.error.hint
+
+
+@pytest.mark.parametrize("at", [0, 3])
+def test_vanished_model_ends_the_search(at: int) -> None:
+    """Without its file there is nothing to try: the search ends at that trial and says why."""
+    result = search(ending(dict.fromkeys(range(at, 40), LOST)), QUICK)
+    assert result.status is SweepStatus.FAILED
+    assert result.error is not None
+    assert result.error.code == "file_lost"
+    assert len(result.trials) == at + 1
+
+
+def test_one_slow_trial_over_the_time_is_budget_reached() -> None:
+    """A search whose last trial took longer than its budget does not call itself complete."""
+
+    class Slow(Without):
+        @override
+        def run_trial(self, request: TrialRequest) -> Iterator[RigEvent]:
+            for event in super().run_trial(request):
+                if isinstance(event, TrialFinished):
+                    slow = msgspec.structs.replace(event.trial, elapsed_s=400.0)
+                    yield TrialFinished(index=0, trial=slow)
+                else:
+                    yield event
+
+    assert search(Slow(machine()), QUICK).status is SweepStatus.BUDGET_REACHED

@@ -41,7 +41,7 @@ def main(path: str) -> None:
     cases: dict[str, tuple[list[list[int]], list[int], list[int]]] = {
         "extended": ([text[:200]], text[:230], [199, 1]),
         "short cut": ([text[:300]], text[:192] + other, [192]),
-        "restored": ([text[:600], text[:800]], text[:600] + other, [256, 256, 87]),
+        "restored": ([text[:600], text[:900]], text[:600] + other, [256, 256, 87]),
         "beyond the window": ([text[:800]], text[:250] + other, []),
     }
     found: dict[str, Any] = {}

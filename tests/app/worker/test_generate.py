@@ -354,6 +354,7 @@ def test_second_answer_to_a_question_does_not_read_it_again(
     assert list(pieces(said)) == list(pieces(expected))
 
 
+@pytest.mark.slow
 def test_logits_after_reuse_equal_those_of_a_fresh_run() -> None:
     """On the demo model, whose window is 512 tokens: cut, restored and extended caches."""
     done = subprocess.run(

@@ -1,6 +1,8 @@
 """Chat templates in their box."""
 
 import contextlib
+import gc
+import json
 import time
 
 import pytest
@@ -49,6 +51,24 @@ def test_hostile_template_ends_in_a_message(source: str) -> None:
     assert caught.value.is_hostile
     assert str(caught.value)
     assert time.monotonic() - begin_s < MAX_S + SLACK_S
+
+
+def test_time_runs_out_also_while_something_else_is_called_back() -> None:
+    """A callback of the collector, say, cannot swallow the end and switch the watch off."""
+
+    def collected(_phase: str, _info: dict[str, int]) -> None:
+        json.dumps([[]])
+
+    gc.callbacks.append(collected)
+    threshold = gc.get_threshold()
+    gc.set_threshold(1)
+    try:
+        with pytest.raises(TemplateProblem, match="does not end"):
+            run("{% for a in range(99999) %}{% for b in range(99999) %}{{ [[a]] and '' }}"
+                "{% endfor %}{% endfor %}")  # fmt: skip
+    finally:
+        gc.set_threshold(*threshold)
+        gc.callbacks.remove(collected)
 
 
 @pytest.mark.skipif("sys.platform == 'win32'", reason="the system has no address space limit")

@@ -1,5 +1,6 @@
 """The plot of a search: its words and its table say what it shows."""
 
+import pytest
 from pytestqt.qtbot import QtBot
 
 from tests.fakes import window_data as data
@@ -66,3 +67,16 @@ def test_context_plot_names_both_ends(kit: Kit, qtbot: QtBot) -> None:
     plot.show_result(data.result(), 20.0)
     assert "3,840 tokens" in plot.summary
     assert len(plot.table.rows.rows) == 3
+
+
+@pytest.mark.parametrize(("n_trials", "right"), [(0, 1.5), (1, 1.5)])
+def test_few_trials_keep_a_sensible_axis(
+    kit: Kit, qtbot: QtBot, n_trials: int, right: float
+) -> None:
+    """With no trial or one the axis must stand around the first trial."""
+    plot = SweepPlot(kit)
+    qtbot.addWidget(plot)
+    plot.show_trials(data.TRIALS[:n_trials])
+    plot.show()
+    qtbot.waitUntil(lambda: not plot._is_stale)
+    assert plot._axes.plot.viewRange()[0] == pytest.approx([0.5, right])

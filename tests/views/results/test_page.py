@@ -1,5 +1,6 @@
 """Stored results: listed, opened, or absent."""
 
+import msgspec
 from pytestqt.qtbot import QtBot
 
 from tests.fakes import window_data as data
@@ -7,7 +8,9 @@ from tests.fakes.session import FakeSession
 from tests.views.conftest import OpenWindow
 from views.late_pages import LatePages
 from views.main_window import MainWindow
-from views.results.text import gain_text, result_text
+from views.results.result_view import ResultView
+from views.results.text import gain_text, points_of, result_text
+from views.widgets import Kit
 
 
 def test_newest_result_is_open_and_others_can_be(
@@ -55,3 +58,22 @@ def test_text_holds_the_whole_answer() -> None:
     ):
         assert word in text
     assert "36\u00a0% faster" in gain_text(data.result())
+
+
+def test_reference_that_won_is_not_repeated() -> None:
+    """On a machine without GPU knee and CPU are the answer itself and must not be listed again."""
+    best = data.recommended(9, 31.8, "ab12")
+    result = msgspec.structs.replace(
+        data.result(), recommended=best, knee=best, baseline_cpu=best, baseline_auto_fit=None
+    )
+    assert [name for name, _ in points_of(result)] == ["Recommended"]
+    assert len(points_of(data.result())) == 4
+
+
+def test_speeds_name_their_depth(kit: Kit, qtbot: QtBot) -> None:
+    """A speed holds at a fill of the context, which must stand beside it."""
+    view = ResultView(kit)
+    qtbot.addWidget(view)
+    view.show_result(data.result(), "Qwen")
+    assert view._caption.text() == "Recommended · speeds at 2,048 tokens in context"
+    assert "at 2,048 tokens in context" in result_text(data.result(), "Qwen")

@@ -1,5 +1,8 @@
 """The wizard: from a model to its settings, by mouse, by keyboard, in one click."""
 
+import threading
+
+import msgspec
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
@@ -8,12 +11,15 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.domain.errors import EnvironmentProblem
-from app.domain.sweep import BudgetName, Goal, SweepRequest
+from app.domain.sweep import BudgetName, Goal, PlannedStage, SweepRequest
 from tests.fakes import window_data as data
 from tests.fakes.session import FakeSession
 from views.late_pages import LatePages
 from views.main_window import MainWindow
+from views.widgets import Kit
+from views.wizard.goal_step import GoalStep
 from views.wizard.page import WizardPage
+from views.wizard.plan_step import PlanStep
 
 
 @pytest.fixture
@@ -219,3 +225,65 @@ def test_export_goes_to_the_clipboard(wizard: WizardPage, qtbot: QtBot) -> None:
     assert QApplication.clipboard().text() == "llama-server --n-gpu-layers 28 # llama-server ab12"
     view._copy.click()
     assert "39.6 tok/s decode" in QApplication.clipboard().text()
+
+
+def test_stopped_search_that_still_ends_blocks_no_choice(
+    wizard: WizardPage, session: FakeSession, window: MainWindow, qtbot: QtBot
+) -> None:
+    """A model chosen just after a stop must be read; plans wait until the engine is free."""
+    with window.jobs.engine_turn(threading.Event()):
+        wizard.choose_model("x")
+        qtbot.waitUntil(lambda: wizard.step == "goal")
+        wizard.goal_step.next.click()
+        assert wizard.step == "plan"
+        wizard.runner.drop()
+        assert wizard.runner.is_running
+        wizard.choose_model("y")
+        qtbot.waitUntil(lambda: wizard.step == "goal")
+        assert not wizard.goal_step.next.isEnabled()
+        assert not wizard.model_step.quick.isEnabled()
+    qtbot.waitUntil(lambda: not wizard.runner.is_running)
+    assert wizard.goal_step.next.isEnabled()
+    assert wizard.model_step.quick.isEnabled()
+
+
+def test_stop_before_the_first_trial_leads_back(wizard: WizardPage, qtbot: QtBot) -> None:
+    """Start and Stop in one breath leave no result; the page must not wait for one."""
+    wizard.choose_model("x")
+    qtbot.waitUntil(lambda: wizard.step == "goal")
+    wizard.goal_step.next.click()
+    qtbot.waitUntil(wizard.plan_step.start.isEnabled)
+    wizard.runner.stop()
+    wizard.plan_step.start.click()
+    wizard.run_step.stop.click()
+    qtbot.waitUntil(lambda: wizard.step == "goal")
+
+
+@pytest.mark.parametrize("kind", ["adapter", "projector", "vocabulary", "embedding"])
+def test_model_without_text_gets_no_plan(kit: Kit, qtbot: QtBot, kind: str) -> None:
+    """A file that writes no text must be refused with the reason before a plan is made."""
+    step = GoalStep(kit)
+    qtbot.addWidget(step)
+    step.show_model(msgspec.structs.replace(data.SPEC, kind=kind))
+    assert not step.next.isEnabled()
+    assert "writes no text" in step.banner.text
+    step.set_busy(False)
+    assert not step.next.isEnabled()
+    step.show_model(data.SPEC)
+    assert step.next.isEnabled()
+
+
+def test_plan_without_gpu_names_no_gpu_stage(kit: Kit, qtbot: QtBot) -> None:
+    """On the CPU alone there are no layers to place; its own speed must be the first stage."""
+    step = PlanStep(kit)
+    qtbot.addWidget(step)
+    space = msgspec.structs.replace(data.PLAN.space, devices=())
+    names = ("layers", "auto_fit", "cpu", "load_mode", "threads")
+    stages = tuple(PlannedStage(stage=n, min_loads=0, max_loads=1) for n in names)
+    step.show_plan(
+        msgspec.structs.replace(
+            data.PLAN, space=space, stages=stages, notes=("depth_reduced_to_model",)
+        )
+    )
+    assert step.table.rows.rows == (("Speed on the CPU", "1"), ("Threads", "0–1"))
+    assert step._notes.text().startswith("The model's context is shorter")
