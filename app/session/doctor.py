@@ -12,13 +12,13 @@ from app.advice.text import render
 from app.domain.errors import EnvironmentProblem
 from app.domain.events import TrialFinished
 from app.domain.finding import Check, CheckStatus, Severity
-from app.domain.machine import EngineInfo, Machine
+from app.domain.machine import EngineInfo, GpuKind, Machine
 from app.domain.model import ModelSpec
 from app.domain.outcome import OUTCOMES
 from app.domain.settings import Settings
 from app.domain.trial import Trial, TrialRequest, Workload
 from app.domain.units import format_tok_s
-from app.machine import placement
+from app.machine import kind_of, placement
 from app.rig.interface import Rig
 from app.runtime import data_dir
 from app.session.doctor_devices import device_checks
@@ -174,7 +174,8 @@ def _comparison(machine: Machine, speeds: dict[str, float]) -> Iterator[Check]:
     best = max(speeds, key=lambda name: speeds[name])
     worst = min(speeds, key=lambda name: speeds[name])
     factor = speeds[best] / speeds[worst]
-    first = next((g.engine[0].name for g in machine.gpus if g.engine), "the CPU")
+    real = (g for g in machine.gpus if g.engine and kind_of(g) is not GpuKind.SOFTWARE)
+    first = next((g.engine[0].name for g in real), "the CPU")
     text = f"Fastest on the demo model: {best}, {factor:.1f} times as fast as {worst}"
     if best == first or first not in speeds:
         yield _ok("best_device", text)

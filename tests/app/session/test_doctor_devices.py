@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from app.domain.finding import CheckStatus
-from app.domain.machine import EngineDevice, GpuKind
+from app.domain.machine import EngineDevice, Gpu, GpuKind, HostInfo, Machine
+from app.session.doctor import _comparison
 from app.session.doctor_devices import device_checks, would_take
 from tests.fakes import situations as s
 from tests.fakes.recorded import MACHINES, situation_of
@@ -69,3 +70,11 @@ def test_every_recorded_machine_can_be_described(path: Path) -> None:
     checks = list(device_checks(machine))
     assert {c.status for c in checks} <= {CheckStatus.OK}
     assert sum(c.id.startswith("gpu_") for c in checks) == len(machine.gpus)
+
+
+def test_no_search_starts_on_a_rasteriser() -> None:
+    """Where only the processor poses as a GPU, nothing says that RigTune would start with it."""
+    posing = Gpu(key="Vulkan0", engine=(device("Vulkan0", GpuKind.SOFTWARE),))
+    machine = Machine(host=HostInfo(os="linux"), gpus=(posing,))
+    (check,) = _comparison(machine, {"the CPU": 80.0, "Vulkan0": 5.0})
+    assert check.hint == ""
