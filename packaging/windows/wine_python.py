@@ -82,7 +82,8 @@ def make_stand_ins(folder: Path) -> Path:
         own = re.findall(r" T x_(\w+)", _read("x86_64-w64-mingw32-nm", code))
         forward = _forwarder(WINE_DLLS / f"{name}.dll", name, f"{name}_wine", own)
         _link(folder, made / f"{name}.dll", forward, code)
-    _link(folder, made / "icuuc.dll", "", HERE / "c" / "icuuc.c")
+    for name in ("icuuc", "bcryptprimitives"):
+        _link(folder, made / f"{name}.dll", "", HERE / "c" / f"{name}.c")
     return made
 
 
@@ -173,7 +174,7 @@ def _link(folder: Path, dll: Path, exports: str, code: Path) -> None:
     definition = folder / f"{dll.stem}.def"
     definition.write_text(exports or f"LIBRARY {dll.name}\n", "utf-8")
     flags = ("-shared", "-nostartfiles", "-Wl,--entry=0", "-static-libgcc", "-s")
-    _compile(*flags, code, definition, "-o", dll)
+    _compile(*flags, code, definition, "-ladvapi32", "-o", dll)
 
 
 def _compile(*arguments: str | Path) -> None:

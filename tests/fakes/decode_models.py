@@ -5,19 +5,19 @@ usage: decode_models.py MODEL.gguf…      prints one JSON object per model
 
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 import llama_cpp
 import numpy as np
+
+from app.worker import native
 
 N_TOKENS = 8
 
 
 def main() -> None:
     """Decode each model named on the command line."""
-    lib = llama_cpp.llama_cpp._lib
-    lib.ggml_backend_load_all_from_path(str(Path(llama_cpp.__file__).parent / "lib").encode())
+    native.load_backends(str(native.library_dir).encode())
     for path in sys.argv[1:]:
         print(json.dumps(_decode(path) | {"path": path}), flush=True)
 
