@@ -178,10 +178,10 @@ def _fields(c: Colors, u: int, controls: str) -> str:
     }}
     QComboBox::drop-down {{ border: none; width: {5 * u}px; }}
     QComboBox::down-arrow, QAbstractSpinBox::down-arrow {{
-        image: url({controls}/down.svg); width: {3 * u}px; height: {3 * u}px;
+        image: url("{controls}/down.svg"); width: {3 * u}px; height: {3 * u}px;
     }}
     QAbstractSpinBox::up-arrow {{
-        image: url({controls}/up.svg); width: {3 * u}px; height: {3 * u}px;
+        image: url("{controls}/up.svg"); width: {3 * u}px; height: {3 * u}px;
     }}
     QAbstractSpinBox::up-button, QAbstractSpinBox::down-button {{
         border: none; background: transparent; width: {5 * u}px;
@@ -209,7 +209,7 @@ def _choices(c: Colors, u: int, check: str) -> str:
     QCheckBox::indicator {{ border-radius: {u - 1}px; }}
     QRadioButton::indicator {{ border-radius: {size // 2 + 1}px; }}
     QCheckBox::indicator:checked {{
-        background: {c.accent}; border-color: {c.accent}; image: url({check});
+        background: {c.accent}; border-color: {c.accent}; image: url("{check}");
     }}
     QRadioButton::indicator:checked {{
         border-color: {c.accent};

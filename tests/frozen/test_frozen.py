@@ -139,7 +139,7 @@ def test_folder_holds_engine_and_licences_and_no_driver(bundle: Bundle) -> None:
     backends = {file.name for file in wheel if file.name.startswith(("libggml-", "ggml-"))}
     assert {name for name in backends if name.endswith((".so", ".dll"))} <= files
     assert {"NOTICES.txt", "sbom.json", "en.toml", "zh.toml", "rigtune.svg"} <= files
-    drivers = ("libvulkan", "libcuda", "libGLX", "libEGL", "libstdc++", "vulkan-1")
+    drivers = ("libvulkan", "libcuda", "libGLX", "libEGL", "libstdc++.so", "vulkan-1")
     assert not [name for name in files if name.startswith(drivers)]
 
 

@@ -1,15 +1,18 @@
 """Colours and spacing: readable in every look, changed while the window is open."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
-from PySide6.QtGui import QPalette
-from PySide6.QtWidgets import QApplication, QLabel
+from PySide6.QtGui import QImage, QPalette
+from PySide6.QtWidgets import QApplication, QComboBox, QLabel
 from pytestqt.qtbot import QtBot
 
 import views
+from app.runtime import asset
 from views.colors import Colors, Scheme, colors_of
+from views.stylesheet import stylesheet
 from views.theme import Theme, palette_of, scale_font, unit
 
 LOOKS = [colors_of(s, strong) for s in (Scheme.LIGHT, Scheme.DARK) for strong in (False, True)]
@@ -91,3 +94,21 @@ def test_spacing_grows_with_the_font(qtbot: QtBot) -> None:
     before = unit(label.font())
     scale_font(label, 2.0)
     assert unit(label.font()) > before
+
+
+def test_arrows_show_wherever_the_program_lies(tmp_path: Path, qtbot: QtBot) -> None:
+    """Spaces, brackets and letters outside ASCII in the path cost a control no arrow."""
+    odd = tmp_path / "Jürgen" / "Program Files (x86)" / "模型"
+    shutil.copytree(asset("icons/controls"), odd)
+    box = QComboBox()
+    qtbot.addWidget(box)
+    box.resize(120, 30)
+
+    def picture(folder: Path, arrow: str) -> QImage:
+        sheet = stylesheet(LOOKS[0], 4, controls=folder.as_posix(), look="light")
+        box.setStyleSheet(sheet.replace("down.svg", arrow))
+        return box.grab().toImage()
+
+    here = picture(asset("icons/controls"), "down.svg")
+    assert picture(odd, "down.svg") == here
+    assert picture(odd, "up.svg") != here
