@@ -42,7 +42,12 @@ def vulkan(lab: Lab) -> None:
     """The same card through Vulkan and through CUDA, in turns; and who is who."""
     root = sibling_environment()["PYTHONPATH"].split(os.pathsep)[0]
     path = os.pathsep.join([root, "/tmp/site", "/tmp/pkg-vulkan"])  # noqa: S108 - as setup.sh does
-    engines: dict[str, dict[str, str]] = {"Vulkan0": {"PYTHONPATH": path}, "CUDA0": {}}
+    loaders = "/tmp/loaders/usr/lib/x86_64-linux-gnu"  # noqa: S108 - as setup.sh does
+    libraries = os.pathsep.join([os.environ.get("LD_LIBRARY_PATH", ""), loaders])
+    engines: dict[str, dict[str, str]] = {
+        "Vulkan0": {"PYTHONPATH": path, "LD_LIBRARY_PATH": libraries},
+        "CUDA0": {},
+    }
     engines = lab.pick(engines, {"Vulkan0": {}, "RPC0": {}})
     with lab.stand_in():
         probe = [sys.executable, "-m", "app", "probe", "--json", *lab.rpc_arguments()]

@@ -23,6 +23,10 @@ VOCABULARIES = ("qwen2", "llama-bpe", "llama-spm")
 # what a Python with the usual scientific packages lacks, in the versions of our locks
 WHEELS = ("msgspec", "platformdirs", "psutil", "rich", "diskcache", "nvidia-ml-py", "gguf")
 PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
+LOADERS = (
+    "libvulkan1", "libegl1", "libglvnd0", "libopengl0", "libgl1", "libglx0", "libgles2",
+    "libx11-6", "libxcb1", "libxau6", "libxdmcp6", "libxext6", "libbsd0", "libmd0",
+)  # fmt: skip
 
 
 def main() -> int:
@@ -92,7 +96,10 @@ def download_wheels() -> None:
 
 
 def add_vulkan() -> None:
-    """Pack this environment's own engine and the loader (Debian's package) for Vulkan."""
+    """Pack this environment's own engine and what a bare machine lacks for Vulkan.
+
+    The driver's part opens GLVND and X libraries even where nothing is drawn.
+    """
     spec = find_spec("llama_cpp")
     assert spec
     assert spec.origin
@@ -105,9 +112,10 @@ def add_vulkan() -> None:
             if path.name.count(".") < 4 and not is_copy(path):
                 archive.add(path, arcname=path.name)
     subprocess.run(
-        ["apt-get", "download", "--quiet", "libvulkan1"],  # noqa: S607 - a Debian tool
-        cwd=TARGET, check=True,
-    )  # fmt: skip
+        ["apt-get", "download", "--quiet", *LOADERS],  # noqa: S607 - a Debian tool
+        cwd=TARGET,
+        check=True,
+    )
 
 
 def is_copy(path: Path) -> bool:

@@ -26,10 +26,8 @@ if [ ! -e /tmp/pkg/ready ]; then
         mkdir -p /tmp/pkg-vulkan
         cp -r "$carried/llama_cpp" /tmp/pkg-vulkan/ && mkdir -p /tmp/pkg-vulkan/llama_cpp/lib
         tar xJf "$carried/vulkan.tar.xz" -C /tmp/pkg-vulkan/llama_cpp/lib
-        if ! ldconfig -p | grep -q libvulkan.so.1; then
-            for loader in "$carried"/*.deb; do dpkg -x "$loader" /; done
-            ldconfig
-        fi
+        # a folder of their own: unpacked over the system they could break it
+        for loader in "$carried"/*.deb; do dpkg -x "$loader" /tmp/loaders; done
     fi
     wait
     # a size of its own: the default is half of the memory seen at boot
