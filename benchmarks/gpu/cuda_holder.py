@@ -1,5 +1,6 @@
 """Holds device memory with plain allocations, so that another program finds only so much free.
 
+The card is the first, or the one whose index is the argument.
 Reads lines from stdin: a number of bytes that shall stay free, or ``max`` for nothing left. Answers
 each with what is free then. Ends, and gives everything back, with its stdin.
 """
@@ -14,6 +15,8 @@ CHUNKS = (1 << 33, 1 << 30, 128 * MIB, 16 * MIB, 2 * MIB)
 def main() -> None:
     """Serve requests until stdin ends."""
     runtime = ctypes.CDLL("libcudart.so.13")
+    if runtime.cudaSetDevice(int(sys.argv[1]) if len(sys.argv) > 1 else 0):
+        sys.exit("there is no such device")
     runtime.cudaMalloc.argtypes = (ctypes.POINTER(ctypes.c_void_p), ctypes.c_size_t)
     for line in sys.stdin:
         wanted = 0 if line.strip() == "max" else int(line)
@@ -31,7 +34,7 @@ def hold(runtime: ctypes.CDLL, wanted: int) -> int:
 
 
 def free_bytes(runtime: ctypes.CDLL) -> int:
-    """Return the free bytes of the first device, as the driver says."""
+    """Return the free bytes of the device, as the driver says."""
     free, total = ctypes.c_size_t(), ctypes.c_size_t()
     problem = runtime.cudaMemGetInfo(ctypes.byref(free), ctypes.byref(total))
     if problem:

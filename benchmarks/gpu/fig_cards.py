@@ -6,7 +6,7 @@ import sys
 from functools import partial
 from typing import Any
 
-from lab import Lab, brief, command, run
+from lab import GIB, Holder, Lab, brief, command, run
 from probe_cost import CALLS, share_pct, timed
 
 from app.domain.trial import Workload
@@ -36,6 +36,41 @@ def cards(lab: Lab) -> None:
                 trial = run(rig, settings, _WORK, 3)
             row: dict[str, Any] = {"devices": devices, "plan": planned, "trial": brief(trial)}
             lab.result.add("rows", row)
+
+
+def two_cards(lab: Lab) -> None:
+    """Search over two cards: both free, one nearly full, and both too small alone.
+
+    Also with the first hidden from the engine: the other must be found as what it is.
+    """
+    situations: dict[str, tuple[int | None, int | None]] = {
+        "both too small": (3 * GIB, 2 * GIB),
+        "one nearly full": (2 * GIB, None),
+        "both free": (None, None),
+    }
+    for name, free in situations.items():
+        holders = []
+        try:
+            for card, free_bytes in enumerate(free):
+                if free_bytes is not None:
+                    holders.append(Holder(card))
+                    holders[-1].leave(free_bytes)
+            done = command(tune(lab), 150)
+            lab.result.put(name, json.loads(done.stdout or "null") or done.stderr[-1500:])
+        finally:
+            for holder in holders:
+                holder.close()
+            lab.wait_for_memory()
+    second = [sys.executable, "-m", "app", "probe", "--json"]
+    done = command(second, 60, CUDA_VISIBLE_DEVICES="1")
+    lab.result.put("first hidden", json.loads(done.stdout or "null") or done.stderr[-1500:])
+
+
+def tune(lab: Lab) -> list[str]:
+    """Return the command that searches quickly on whatever is there."""
+    return [
+        sys.executable, "-m", "app", "tune", str(lab.path("a")), "--budget", "quick", "--json",
+    ]  # fmt: skip
 
 
 def vulkan(lab: Lab) -> None:

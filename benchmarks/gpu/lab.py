@@ -275,11 +275,12 @@ class Peak:
 class Holder:
     """A process that holds device memory (``cuda_holder.py``)."""
 
-    def __init__(self) -> None:
+    def __init__(self, card: int = 0) -> None:
         """Start it; it holds a driver context only."""
         self._process = subprocess.Popen(
-            [sys.executable, str(HERE / "cuda_holder.py")],
+            [sys.executable, str(HERE / "cuda_holder.py"), str(card)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env=dict(os.environ, CUDA_DEVICE_ORDER="PCI_BUS_ID"),
         )  # fmt: skip
 
     def leave(self, free_bytes: int | None) -> int:

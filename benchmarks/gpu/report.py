@@ -237,6 +237,19 @@ def devices(data: dict[str, Any]) -> list[str]:
     return table(["devices", "outcome", "prefill", "decode", "verdict"], rows)
 
 
+def two_cards(data: dict[str, Any]) -> list[str]:
+    """What a quick search over two cards recommends, per situation."""
+    rows = []
+    for name, found in data.items():
+        best = found.get("recommended") if isinstance(found, dict) else None
+        if best:
+            s = best["settings"]
+            speeds = [best[f"{p}_tok_s"]["median"] for p in ("prefill", "decode")]
+            rows.append([name, ", ".join(s["devices"]) or "CPU", s["n_gpu_layers"], *speeds,
+                         found["n_model_loads"]])  # fmt: skip
+    return table(["situation", "devices", "layers", "prefill", "decode", "loads"], rows)
+
+
 TABLES = {
     "identity": identity,
     "memory": memory,
@@ -250,6 +263,7 @@ TABLES = {
     "nvml_cost": cost,
     "one_as_two": devices,
     "cards": devices,
+    "two_cards": two_cards,
     "vulkan": vulkan,
 }
 
