@@ -30,6 +30,7 @@ from app.session.opening import (
     measurable,
     memory_for,
     open_rig,
+    pinned,
     runnable,
     search_host,
     usable_devices,
@@ -363,7 +364,10 @@ class Session:
             settings = profile.settings
         if spec.chat_template is None:
             notes.append("This model has no chat template: it completes text, it does not answer.")
-        return spec, settings, self._launch, profile.id if profile else None, tuple(notes)
+        machine = self.machine(wake=True)
+        names = settings.devices or (d.id for d in usable_devices(machine))
+        launch = pinned(self._launch, machine, names if settings.n_gpu_layers else settings.devices)
+        return spec, settings, launch, profile.id if profile else None, tuple(notes)
 
     def _profile_for(self, spec: ModelSpec, profile_id: str | None) -> Profile | None:
         if profile_id is not None:
