@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
-from app.advice.rule import Evidence, Rule, Situation, kind, mib
+from app.advice.rule import Evidence, Rule, Situation, kind, mib, name_of
 from app.domain.finding import Actor, Severity
 from app.domain.machine import Gpu, GpuKind
 from app.domain.outcome import Outcome
 from app.domain.trial import Trial
 from app.domain.units import NS_PER_S
+from app.machine import placement, stayed_empty
 
 SPILL_BYTES = 64 << 20
 LIMIT_SHARE = 0.25
@@ -60,6 +61,25 @@ def device_lost(now: Situation) -> Iterator[Evidence]:
             "depth": trial.request.workload.depth,
         }
         return
+
+
+def wrong_card(now: Situation) -> Iterator[Evidence]:
+    """Weights were to go to one card, but memory rose on another one."""
+    for _, devices, growth in _loads(now):
+        other, rise = placement(now.machine, devices, growth)
+        if other is not None:
+            yield {"device": ", ".join(devices), "gpu": name_of(other), "rise_mib": mib(rise)}
+            return
+
+
+def card_stayed_empty(now: Situation) -> Iterator[Evidence]:
+    """The engine reports weights on a card whose memory did not rise."""
+    for trial, devices, growth in _loads(now):
+        found = stayed_empty(now.machine, devices, growth, trial.device_bytes)
+        if found is not None:
+            gpu, needed = found
+            yield {"gpu": name_of(gpu), "need_mib": mib(needed)}
+            return
 
 
 def submission_near_limit(now: Situation) -> Iterator[Evidence]:
@@ -162,6 +182,15 @@ def better_ubatch(n_ubatch: int, took_s: float, limit_s: float) -> int:
     return size
 
 
+def _loads(now: Situation) -> Iterator[tuple[Trial, tuple[str, ...], dict[str, int]]]:
+    """Yield every trial that loaded weights onto devices while the probes watched memory."""
+    for trial in _of(now, Outcome.OK, Outcome.THROTTLED, Outcome.SPILLED):
+        settings = trial.effective or trial.request.settings
+        growth = trial.telemetry.vram_growth_bytes if trial.telemetry is not None else {}
+        if trial.load_s is not None and settings.devices and settings.n_gpu_layers and growth:
+            yield trial, settings.devices, growth
+
+
 def _of(now: Situation, *outcomes: Outcome) -> Sequence[Trial]:
     return [trial for trial in now.trials if trial.outcome in outcomes]
 
@@ -215,6 +244,8 @@ RESULT_RULES = (
         "ggml-org/llama.cpp issue 18523; CUDA error 702",
         device_lost,
     ),
+    Rule("wrong_card", PROBLEM, NOBODY, "measured memory in use", wrong_card),
+    Rule("card_stayed_empty", PROBLEM, USER, "measured memory in use", card_stayed_empty),
     Rule(
         "submission_near_limit",
         HINT,

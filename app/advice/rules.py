@@ -1,17 +1,27 @@
 """Advice about a machine, a plan or a result: all rules, and what they find."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from app.advice.device_rules import DEVICE_RULES
 from app.advice.plan_rules import PLAN_RULES
 from app.advice.result_rules import RESULT_RULES
-from app.advice.rule import Rule, Situation, name_of
+from app.advice.rule import Rule, Situation
 from app.advice.state_rules import STATE_RULES
 from app.advice.windows_rules import WINDOWS_RULES
 from app.domain.finding import Finding, Severity
 from app.domain.machine import GpuSample, Machine
+from app.domain.sweep import SweepPlan
+from app.domain.trial import Trial
 
-__all__ = ["RULES", "Situation", "blocker", "findings", "machine_findings", "name_of"]
+__all__ = [
+    "RULES",
+    "Situation",
+    "blocker",
+    "findings",
+    "machine_findings",
+    "plan_findings",
+    "result_findings",
+]
 
 BLOCKERS = ("driver_mismatch",)
 RULES: tuple[Rule, ...] = (
@@ -23,8 +33,8 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def findings(situation: Situation) -> tuple[Finding, ...]:
-    """Return what is worth saying about ``situation``, most serious first."""
+def findings(situation: Situation, rules: tuple[Rule, ...] = RULES) -> tuple[Finding, ...]:
+    """Return what ``rules`` have to say about ``situation``, most serious first."""
     order = list(Severity)[::-1]
     found = [
         Finding(
@@ -34,7 +44,7 @@ def findings(situation: Situation) -> tuple[Finding, ...]:
             actor=rule.actor,
             source=rule.source,
         )
-        for rule in RULES
+        for rule in rules
         for evidence in rule.when(situation)
     ]
     return tuple(sorted(found, key=lambda f: order.index(f.severity)))
@@ -59,3 +69,21 @@ def machine_findings(
         samples: Newest readings by GPU key, where there are any.
     """
     return findings(Situation(machine=machine, samples=samples or {}))
+
+
+def plan_findings(machine: Machine, plan: SweepPlan) -> tuple[Finding, ...]:
+    """Return what is worth saying about a plan before anything is loaded."""
+    return findings(Situation(machine=machine, plan=plan), PLAN_RULES)
+
+
+def result_findings(
+    machine: Machine, trials: Sequence[Trial], plan: SweepPlan | None = None
+) -> tuple[Finding, ...]:
+    """Return what is worth saying about what was measured.
+
+    Args:
+        machine: Where it was measured; of a recording nothing but the host's system is known.
+        trials: What was measured, in order.
+        plan: The search's plan, if it was a search.
+    """
+    return findings(Situation(machine=machine, plan=plan, trials=tuple(trials)), RESULT_RULES)

@@ -8,10 +8,9 @@ from rich.console import Console
 
 from app.advice import rule
 from app.advice.rules import Situation, findings
-from app.advice.text import render, verification
-from app.cli.output import EXIT_DONE, escape, human, print_json, table
+from app.cli.findings import FindingView, show_findings, view_of
+from app.cli.output import EXIT_DONE, human, print_json, table
 from app.cli.probe_text import gpu_details, host_rows, timeout_rows
-from app.domain.finding import Actor, Finding, Severity
 from app.domain.machine import EngineDevice, EngineInfo, Gpu, GpuInfo, GpuSample, HostInfo
 from app.domain.record import Record
 from app.domain.units import MISSING, format_bytes
@@ -20,12 +19,6 @@ from app.session import Session
 
 NAME = "probe"
 HELP = "show this machine: CPU, GPUs, engine devices, and what is worth knowing"
-ICONS = {
-    Severity.INFO: "i",
-    Severity.HINT: "i",
-    Severity.WARNING: "!",
-    Severity.PROBLEM: "✗",
-}
 READ_S = 3.0
 """Longest wait for a reading of every probe."""
 
@@ -38,19 +31,6 @@ class GpuView(Record, frozen=True, kw_only=True):
     engine: tuple[EngineDevice, ...]
     unmatched: str | None
     reading: GpuSample | None
-
-
-class FindingView(Record, frozen=True, kw_only=True):
-    """A finding with its texts."""
-
-    id: str
-    severity: Severity
-    evidence: dict[str, str | int | float | None]
-    text: str
-    remedy: str
-    verify: str
-    actor: Actor
-    source: str
 
 
 class ProbeDocument(Record, frozen=True, kw_only=True):
@@ -108,20 +88,6 @@ def gpu_view(gpu: Gpu, samples: Sequence[GpuSample]) -> GpuView:
         engine=gpu.engine,
         unmatched=gpu.unmatched,
         reading=merge_samples(samples),
-    )
-
-
-def view_of(finding: Finding) -> FindingView:
-    """Return a finding with its sentences."""
-    return FindingView(
-        id=finding.id,
-        severity=finding.severity,
-        evidence=finding.evidence,
-        text=render("finding", finding.id, finding.evidence),
-        remedy=render("remedy", finding.id, finding.evidence),
-        verify=verification(finding),
-        actor=finding.actor,
-        source=finding.source,
     )
 
 
@@ -186,12 +152,3 @@ def gpu_row(gpu: GpuView) -> list[str]:
 def name_of(gpu: GpuView) -> str:
     """Return the best name a GPU has."""
     return rule.name_of(Gpu(key=gpu.key, info=gpu.info, engine=gpu.engine))
-
-
-def show_findings(console: Console, found: Sequence[FindingView]) -> None:
-    """Print what is worth knowing, with what to do about it."""
-    for finding in found:
-        console.print(f"{ICONS[finding.severity]} {escape(finding.text)}")
-        for line in (finding.remedy, finding.verify):
-            if line:
-                console.print(f"  {escape(line)}")

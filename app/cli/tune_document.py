@@ -1,5 +1,7 @@
 """``rigtune.tune/1``: the search's answer as JSON."""
 
+from app.cli.findings import FindingView
+from app.cli.findings import view_of as finding_view
 from app.domain.errors import ErrorInfo
 from app.domain.outcome import Outcome
 from app.domain.record import Record
@@ -62,6 +64,7 @@ class TuneDocument(Record, frozen=True, kw_only=True):
     virtual_s: float
     reasons: tuple[Reason, ...]
     ties: tuple[Tie, ...]
+    findings: tuple[FindingView, ...]
     error: ErrorInfo | None
 
 
@@ -81,6 +84,7 @@ def document_of(result: SweepResult) -> TuneDocument:
         virtual_s=result.virtual_s,
         reasons=result.reasons,
         ties=result.ties,
+        findings=tuple(finding_view(finding) for finding in result.findings),
         error=result.error,
     )
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from app.domain.causes import Cause
 from app.domain.events import TrialProgress
+from app.domain.memory import DeviceMemory
 from app.domain.outcome import Outcome
 from app.domain.trial import Sample, TelemetryWindow, Trial, TrialRequest
 from app.domain.units import NS_PER_S
@@ -14,7 +15,6 @@ from app.worker.protocol import Failed, LoadFinished, Reply
 
 if TYPE_CHECKING:
     from app.domain.errors import ErrorInfo
-    from app.domain.memory import DeviceMemory
     from app.domain.settings import Settings
 
 
@@ -80,9 +80,14 @@ class Attempt:
         """Seconds the load took, ``None`` when there was none."""
         return self._load_s
 
+    @property
+    def host(self) -> DeviceMemory | None:
+        """The engine's own account of its buffers in RAM."""
+        return next((d for d in self._devices if d.device == "host"), None)
+
     def trial(self, load_id: int, elapsed_s: float) -> Trial:
         """Return the finished trial."""
-        host = next((d.total_bytes for d in self._devices if d.device == "host"), None)
+        host = self.host
         is_failed = self._error is not None
         return Trial(
             request=self.request,
@@ -92,7 +97,7 @@ class Attempt:
             prefill=tuple(self._samples["prefill"]),
             decode=tuple(self._samples["decode"]),
             device_bytes={d.device: d.total_bytes for d in self._devices if d.device != "host"},
-            host_bytes=host,
+            host_bytes=host.total_bytes if host is not None else None,
             load_s=self._load_s,
             elapsed_s=elapsed_s,
             telemetry=self.telemetry,

@@ -1,7 +1,7 @@
 """The rig of real worker processes."""
 
 import time
-from collections.abc import Callable, Collection, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
@@ -19,6 +19,7 @@ from app.rig.death import explain
 from app.rig.ends import WorkerEnd, WorkerSilent
 from app.rig.planner import Planned, Planner, plan_with
 from app.rig.process import TICK_S, Launch, WorkerProcess, start_worker
+from app.rig.seen import Card, judged
 from app.worker import protocol
 from app.worker.protocol import Reply
 
@@ -47,6 +48,10 @@ class TrialWindow(Protocol):
         """Name the engine's process."""
         ...
 
+    def begin(self) -> None:
+        """Note that the weights are in place and the measured part begins."""
+        ...
+
 
 OpenWindow = Callable[[Collection[int]], AbstractContextManager[TrialWindow]]
 
@@ -67,6 +72,7 @@ class WorkerRig:
         window: OpenWindow | None = None,
         free_now: FreeNow | None = None,
         judge: Judge | None = None,
+        cards: Mapping[str, Card] | None = None,
     ) -> None:
         """Prepare; nothing is started yet.
 
@@ -78,6 +84,7 @@ class WorkerRig:
             window: Opens a telemetry window for the processes named.
             free_now: Free bytes of an engine device now, by probe; ``None`` = as at ``hello``.
             judge: Asks ``plan`` and adds verdicts; without it they are ``unknown``.
+            cards: Engine device → card as the window knows it, for those with own memory.
         """
         self._model = model
         self._host = host
@@ -86,6 +93,7 @@ class WorkerRig:
         self._open_window = window
         self._free_now = free_now
         self._judge = judge
+        self._cards = cards or {}
         self._planner = Planner(self._launch, model.path)
         self._worker: WorkerProcess | None = None
         self._ended: list[WorkerProcess] = []
@@ -168,6 +176,7 @@ class WorkerRig:
             yield from self._run(attempt, seen)
         attempt.telemetry = seen.result if seen else None
         trial = attempt.trial(self._load_id, time.monotonic() - start_s)
+        trial = judged(trial, self._cards, attempt.host)
         yield TrialFinished(index=0, trial=trial)
 
     def now_s(self) -> float:
@@ -214,6 +223,8 @@ class WorkerRig:
             self._load_s = attempt.load_s
         elif window:
             window.own(worker.pid)
+        if window:
+            window.begin()
         attempt.enter("context")
         question = protocol.RunTrial(
             settings=settings,

@@ -8,10 +8,11 @@ from typing import Protocol
 import msgspec
 
 from app import library
+from app.advice.rules import plan_findings
 from app.domain.errors import EnvironmentProblem
-from app.domain.events import RigEvent, SweepEvent
+from app.domain.events import RigEvent, SweepEvent, SweepFinished
 from app.domain.finding import Check
-from app.domain.machine import Machine, PowerState, ProbeSet
+from app.domain.machine import HostInfo, Machine, PowerState, ProbeSet
 from app.domain.memory import Verdict
 from app.domain.model import ModelSpec
 from app.domain.settings import FlashAttn, Settings
@@ -37,7 +38,7 @@ from app.session.opening import (
 )
 from app.session.serving import Server
 from app.session.talk import Chat
-from app.session.tuning import Tuning, follow
+from app.session.tuning import Tuning, advised, follow
 from app.session.views import Estimate, ModelEntry
 from app.store import Profile, Store, StoredSweep
 from app.sweep.plan import make_plan
@@ -266,6 +267,7 @@ class Session:
                     found = tuning.changes() if resumed is None else ("resumed",)
                     notes = (*plan.notes, *(found or ("nothing_to_resume",)))
                     plan = msgspec.structs.replace(plan, notes=notes)
+                plan = msgspec.structs.replace(plan, findings=plan_findings(machine, plan))
                 path = Path(record) if record else None
                 yield from tuning.run(plan, rig, cancel, resumed=resumed, record=path)
             finally:
@@ -277,7 +279,14 @@ class Session:
         """Run a search against a recorded machine; no model and no engine is needed."""
         rig = ReplayRig(path, seed, headroom_bytes=request.headroom_bytes)
         plan = make_plan(request, rig.space(), rig.dry_run)
-        yield from follow(plan, rig, cancel)
+        # Of the machine it was recorded on nothing is known but what the plan holds.
+        machine = Machine(host=HostInfo(os="unknown"))
+        plan = msgspec.structs.replace(plan, findings=plan_findings(machine, plan))
+        for event in follow(plan, rig, cancel):
+            if isinstance(event, SweepFinished):
+                yield SweepFinished(result=advised(event.result, machine, plan))
+            else:
+                yield event
 
     # --- what was kept ---------------------------------------------------------------------
 

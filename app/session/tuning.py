@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from app.advice.rules import result_findings
 from app.domain.errors import EnvironmentProblem
 from app.domain.events import SweepEvent, SweepFinished, TrialFinished
 from app.domain.machine import Machine
@@ -64,6 +65,12 @@ def follow(
         yield event
         if isinstance(event, SweepFinished):
             return
+
+
+def advised(result: SweepResult, machine: Machine, plan: SweepPlan) -> SweepResult:
+    """Return a search's result with the advice that follows from what was measured."""
+    found = result_findings(machine, result.trials, plan)
+    return msgspec.structs.replace(result, findings=found)
 
 
 def _written(event: SweepFinished, replay: Replay, path: Path) -> SweepFinished:
@@ -141,7 +148,8 @@ class Tuning:
 
         for event in follow(plan, rig, cancel, prior=prior, keep=keep, record=record):
             if isinstance(event, SweepFinished):
-                result = self._with_profile(event.result, sweep_id)
+                result = advised(event.result, self._machine, plan)
+                result = self._with_profile(result, sweep_id)
                 self._store.finish_sweep(sweep_id, result)
                 yield SweepFinished(result=result)
             else:

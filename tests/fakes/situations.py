@@ -288,6 +288,12 @@ def trial(
     )
 
 
+def loaded(growth: dict[str, int]) -> Trial:
+    """A trial that loaded 6 GiB onto CUDA0 while memory rose by ``growth`` per GPU."""
+    made = trial(window=watched(vram_growth_bytes=growth))
+    return msgspec.structs.replace(made, load_s=2.0, device_bytes={"CUDA0": 6 << 30})
+
+
 def measured(*trials: Trial, situation: Situation | None = None) -> Situation:
     """A finished search on a plain desktop."""
     base = situation or plan(need())

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QMenu, QVBoxLayout, QWid
 from app.domain.errors import ErrorInfo
 from app.domain.sweep import Recommended, SweepResult
 from app.domain.units import format_seconds, format_tok_s
+from views.advice_page import sentence as advice
 from views.page import scrolling
 from views.plots.context_plot import ContextPlot
 from views.plots.sweep_data import depth_of
@@ -160,6 +161,7 @@ class ResultView(QWidget):
         self._show_answer(point, result)
         self._comparison.show_points(points_of(result))
         reasons = [f"•  {reason_text(reason)}" for reason in result.reasons]
+        reasons += [f"•  {advice('finding', f)} {advice('remedy', f)}" for f in result.findings]
         self._reasons.setText("\n".join(reasons) or self.tr("No reasons were recorded."))
         self._middle.setVisible(point is not None)
         self._table.set_rows(

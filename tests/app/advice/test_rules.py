@@ -6,7 +6,14 @@ import msgspec
 import pytest
 
 from app.advice.rule import Situation
-from app.advice.rules import RULES, blocker, findings, machine_findings
+from app.advice.rules import (
+    RULES,
+    blocker,
+    findings,
+    machine_findings,
+    plan_findings,
+    result_findings,
+)
 from app.advice.text import LANGUAGES, render, verification
 from app.domain.finding import Severity
 from app.domain.machine import (
@@ -40,6 +47,8 @@ STRANGER = Gpu(key="x", engine=(s.device("Vulkan2"),), unmatched="no_probe_sees_
 UNUSED = Gpu(key="GPU-1", info=s.info(), engine=())
 BARE = msgspec.structs.replace(s.igpu(**APU, shared_total_bytes=16 * GIB), engine=(ROCM, VULKAN))
 TWICE = msgspec.structs.replace(BARE, engine=(VULKAN,))
+
+TWO = s.only(s.gpu(), s.gpu(2, s.device("CUDA1")))
 
 CASES: dict[str, tuple[Situation, Situation]] = {
     "no_gpu": (s.no_gpus(), s.only()),
@@ -224,6 +233,14 @@ CASES: dict[str, tuple[Situation, Situation]] = {
         s.measured(s.trial(Outcome.DEVICE_LOST)),
         s.measured(s.trial(Outcome.OUT_OF_MEMORY)),
     ),
+    "wrong_card": (
+        s.measured(s.loaded({"GPU-1": MIB, "GPU-2": 900 * MIB}), situation=TWO),
+        s.measured(s.loaded({"GPU-1": 900 * MIB, "GPU-2": MIB}), situation=TWO),
+    ),
+    "card_stayed_empty": (
+        s.measured(s.loaded({"GPU-1": MIB}), situation=TWO),
+        s.measured(s.loaded({}), situation=TWO),
+    ),
     "submission_near_limit": (
         s.measured(s.trial(prefill_tok_s=500.0), situation=s.on_windows()),
         s.measured(
@@ -344,3 +361,12 @@ def test_machine_findings_take_readings() -> None:
     hot = s.seen(throttle=("hw_thermal",))
     assert "too_hot" in {f.id for f in machine_findings(hot.machine, hot.samples)}
     assert "too_hot" not in {f.id for f in machine_findings(hot.machine)}
+
+
+def test_a_plan_and_a_result_bring_their_own_advice_only() -> None:
+    """What is said of a plan repeats nothing of the machine, and neither does a result."""
+    battery = s.plan(hosted=s.host(power_source=PowerSource.BATTERY))
+    assert battery.plan is not None
+    assert [f.id for f in plan_findings(battery.machine, battery.plan)] == ["battery_search"]
+    spilled = s.trial(growth=300 * MIB)
+    assert [f.id for f in result_findings(battery.machine, [spilled])] == ["spilled"]

@@ -7,9 +7,10 @@ import pytest
 
 from app.domain.errors import EnvironmentProblem
 from app.domain.events import SweepFinished, TrialFinished
-from app.domain.sweep import BudgetName, SweepRequest
+from app.domain.sweep import BudgetName, SweepRequest, SweepResult, SweepStatus
 from app.rig.simulated import SimulatedRig
-from app.session.tuning import follow
+from app.session.tuning import advised, follow
+from tests.fakes import situations
 from tests.fakes.rigs import machine, plan_for
 
 QUICK = SweepRequest(budget=BudgetName.QUICK)
@@ -41,3 +42,13 @@ def test_failed_recording_keeps_the_result(tmp_path: Path) -> None:
     assert result.status == "complete"
     assert result.error is not None
     assert result.error.code == "not_writable"
+
+
+def test_a_result_carries_the_advice_on_its_trials() -> None:
+    """A spilled trial is explained wherever the result is shown, stored ones included."""
+    situation = situations.plan()
+    assert situation.plan is not None
+    spilled = situations.trial(growth=300 << 20)
+    result = SweepResult(status=SweepStatus.COMPLETE, recommended=None, trials=(spilled,))
+    found = advised(result, situation.machine, situation.plan)
+    assert [finding.id for finding in found.findings] == ["spilled"]

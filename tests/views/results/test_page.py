@@ -3,6 +3,7 @@
 import msgspec
 from pytestqt.qtbot import QtBot
 
+from app.domain.finding import Finding, Severity
 from tests.fakes import window_data as data
 from tests.fakes.session import FakeSession
 from tests.views.conftest import OpenWindow
@@ -77,3 +78,13 @@ def test_speeds_name_their_depth(kit: Kit, qtbot: QtBot) -> None:
     view.show_result(data.result(), "Qwen")
     assert view._caption.text() == "Recommended · speeds at 2,048 tokens in context"
     assert "at 2,048 tokens in context" in result_text(data.result(), "Qwen")
+
+
+def test_result_shows_its_advice(kit: Kit, qtbot: QtBot) -> None:
+    """What the rules say of the measurements stands among the reasons, with what to do."""
+    view = ResultView(kit)
+    qtbot.addWidget(view)
+    finding = Finding(id="disturbed", severity=Severity.HINT, evidence={"count": 2})
+    view.show_result(msgspec.structs.replace(data.result(), findings=(finding,)), "Qwen")
+    assert "2 trials were disturbed" in view._reasons.text()
+    assert "measure again" in view._reasons.text()
