@@ -36,11 +36,13 @@ RULES: tuple[Rule, ...] = (
 def findings(situation: Situation, rules: tuple[Rule, ...] = RULES) -> tuple[Finding, ...]:
     """Return what ``rules`` have to say about ``situation``, most serious first."""
     order = list(Severity)[::-1]
+    host = situation.machine.host
+    system = "wsl2" if host.virtualization == "wsl2" else host.os
     found = [
         Finding(
             id=rule.id,
             severity=rule.severity,
-            evidence=evidence,
+            evidence={**evidence, "system": system},
             actor=rule.actor,
             source=rule.source,
         )

@@ -1,5 +1,7 @@
 """Every rule fires where it should, and not on the nearest case where it should not."""
 
+import dataclasses
+import re
 from typing import Any
 
 import msgspec
@@ -15,6 +17,7 @@ from app.advice.rules import (
     result_findings,
 )
 from app.advice.text import LANGUAGES, render, verification
+from app.advice.windows_rules import WINDOWS_RULES
 from app.domain.finding import Severity
 from app.domain.machine import (
     Gpu,
@@ -370,3 +373,39 @@ def test_a_plan_and_a_result_bring_their_own_advice_only() -> None:
     assert [f.id for f in plan_findings(battery.machine, battery.plan)] == ["battery_search"]
     spilled = s.trial(growth=300 * MIB)
     assert [f.id for f in result_findings(battery.machine, [spilled])] == ["spilled"]
+
+
+FOREIGN = {
+    "windows": (
+        r"kernel('s)? (driver|module|log|part)|modules must|journalctl|/sys/|prime-select"
+        r"|envycontrol|supergfxctl|powerprofilesctl|modprobe|amdgpu|lockup_timeout|内核(驱动|日志|部分|模块)"
+    ),
+    "linux": (
+        r"device manager|event viewer|registry|control panel|sysmem fallback|task manager"
+        r"|settings >|wsl|设备管理器|事件查看器|控制面板|任务管理器|注册表|设置 >"
+    ),
+}
+"""System → words that name something which only the other one has."""
+ONLY_THERE = {
+    # Linux tools, limits and folders: nothing on Windows lets these fire.
+    "windows": {"dgpu_switched_off", "short_compute_timeout", "in_container", "in_wsl"},
+    # Windows' own settings and driver models; WSL is neither.
+    "linux": {rule.id for rule in WINDOWS_RULES} | {"in_wsl"},
+}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("system", FOREIGN)
+@pytest.mark.parametrize("rule", CASES)
+def test_advice_speaks_of_the_users_own_system(rule: str, system: str, language: str) -> None:
+    """No setting, log or tool of another operating system is named."""
+    if rule in ONLY_THERE[system]:
+        return
+    situation = CASES[rule][0]
+    machine = situation.machine
+    host = msgspec.structs.replace(machine.host, os=system, virtualization=None)
+    there = dataclasses.replace(situation, machine=msgspec.structs.replace(machine, host=host))
+    for finding in (f for f in findings(there) if f.id == rule):
+        said = [render(part, rule, finding.evidence, language) for part in ("finding", "remedy")]
+        said.append(verification(finding, language))
+        assert not re.search(FOREIGN[system], " ".join(said), re.IGNORECASE), said
