@@ -17,9 +17,9 @@ from app.domain.units import MIB
 from app.rig.attempt import Attempt
 from app.rig.death import explain
 from app.rig.ends import WorkerEnd, WorkerSilent
+from app.rig.overflow import Card, with_overflow
 from app.rig.planner import Planned, Planner, plan_with
 from app.rig.process import TICK_S, Launch, WorkerProcess, start_worker
-from app.rig.seen import Card, judged
 from app.worker import protocol
 from app.worker.protocol import Reply
 
@@ -176,7 +176,7 @@ class WorkerRig:
             yield from self._run(attempt, seen)
         attempt.telemetry = seen.result if seen else None
         trial = attempt.trial(self._load_id, time.monotonic() - start_s)
-        trial = judged(trial, self._cards, attempt.host)
+        trial = with_overflow(trial, self._cards, attempt.host)
         yield TrialFinished(index=0, trial=trial)
 
     def now_s(self) -> float:

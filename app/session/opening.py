@@ -14,9 +14,9 @@ from app.domain.settings import Settings
 from app.domain.sweep import SearchDevice, SearchHost
 from app.machine import kind_of, search_devices
 from app.memory import Memory, Overhead
+from app.rig.overflow import Card
 from app.rig.pins import Pin
 from app.rig.process import Launch
-from app.rig.seen import Card
 from app.rig.workers import FreeNow, Plan, WorkerRig
 from app.telemetry import Telemetry
 

@@ -1,11 +1,10 @@
-"""What the probes saw of a trial, as part of its outcome: overflow into RAM, and heat."""
+"""Overflow of a card's memory into RAM, as the probes saw it while a trial ran."""
 
 from collections.abc import Mapping
 
 import msgspec
 
 from app.domain.memory import DeviceMemory
-from app.domain.outcome import Outcome
 from app.domain.record import Record
 from app.domain.settings import LoadMode, Settings
 from app.domain.trial import TelemetryWindow, Trial
@@ -15,7 +14,6 @@ FULL_FRAC = 0.9
 
 Below it the driver had no reason to move anything out: what rises then is its own staging.
 """
-HOT = {"hw_thermal", "sw_thermal", "hw_power_brake"}
 
 
 class Card(Record, frozen=True, kw_only=True):
@@ -30,8 +28,8 @@ class Card(Record, frozen=True, kw_only=True):
     total_bytes: int | None = None
 
 
-def judged(trial: Trial, cards: Mapping[str, Card], host: DeviceMemory | None) -> Trial:
-    """Return ``trial`` with overflow and throttling as the probes saw them.
+def with_overflow(trial: Trial, cards: Mapping[str, Card], host: DeviceMemory | None) -> Trial:
+    """Return ``trial`` with the growth of shared memory that was nobody's intention.
 
     Args:
         trial: As the engine reported it.
@@ -43,13 +41,8 @@ def judged(trial: Trial, cards: Mapping[str, Card], host: DeviceMemory | None) -
         return trial
     settings = trial.effective or trial.request.settings
     used = [cards[name] for name in settings.devices if name in cards]
-    reasons = {r for card in used for r in window.throttle.get(card.key, ())}
-    is_hot = trial.outcome is Outcome.OK and bool(reasons & HOT)
-    return msgspec.structs.replace(
-        trial,
-        shared_growth_bytes=_overflow(window, used, _pinned(host, settings)),
-        outcome=Outcome.THROTTLED if is_hot else trial.outcome,
-    )
+    grown = _overflow(window, used, _pinned(host, settings))
+    return msgspec.structs.replace(trial, shared_growth_bytes=grown)
 
 
 def _overflow(window: TelemetryWindow, used: list[Card], pinned: int) -> int | None:
