@@ -18,6 +18,13 @@ def no_gpu(now: Situation) -> Iterator[Evidence]:
         yield {}
 
 
+def engine_missing(now: Situation) -> Iterator[Evidence]:
+    """The engine does not start at all."""
+    problem = now.machine.engine_problem
+    if problem is not None:
+        yield {"message": problem.message, "hint": problem.hint or None}
+
+
 def engine_sees_no_gpu(now: Situation) -> Iterator[Evidence]:
     """A GPU is there but this engine build has no backend that drives it."""
     engine = now.machine.engine
@@ -232,6 +239,7 @@ INFO, HINT, WARNING, PROBLEM = Severity
 RIGTUNE, USER, NOBODY = Actor
 DEVICE_RULES = (
     Rule("no_gpu", INFO, USER, "NVIDIA NVML return codes; Linux PCI bus", no_gpu),
+    Rule("engine_missing", PROBLEM, USER, "the engine's own process", engine_missing),
     Rule("engine_sees_no_gpu", WARNING, USER, "llama.cpp device registry", engine_sees_no_gpu),
     Rule("unmatched_device", HINT, NOBODY, "ggml-org/llama.cpp PR 15947", unmatched_device),
     Rule("software_device", HINT, RIGTUNE, "ggml-org/llama.cpp PR 15947", software_device),

@@ -9,13 +9,22 @@ from rich.console import Console
 from app.advice import rule
 from app.advice.rules import Situation, findings
 from app.cli.findings import FindingView, show_findings, view_of
-from app.cli.output import EXIT_DONE, human, print_json, table
-from app.cli.probe_text import gpu_details, host_rows, timeout_rows
-from app.domain.machine import EngineDevice, EngineInfo, Gpu, GpuInfo, GpuSample, HostInfo
+from app.cli.output import EXIT_DONE, human, print_json, progress_console, table
+from app.cli.probe_text import gpu_details, host_rows, memory_text, timeout_rows
+from app.domain.machine import (
+    EngineDevice,
+    EngineInfo,
+    Gpu,
+    GpuInfo,
+    GpuKind,
+    GpuSample,
+    HostInfo,
+)
 from app.domain.record import Record
 from app.domain.units import MISSING, format_bytes
 from app.machine import merge_samples
 from app.session import Session
+from app.session.views import ReadSpeeds, speeds_text
 
 NAME = "probe"
 HELP = "show this machine: CPU, GPUs, engine devices, and what is worth knowing"
@@ -41,6 +50,7 @@ class ProbeDocument(Record, frozen=True, kw_only=True):
     gpus: tuple[GpuView, ...]
     engine: EngineInfo | None
     unavailable: dict[str, str]
+    measured: ReadSpeeds | None
     findings: tuple[FindingView, ...]
 
 
@@ -50,13 +60,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--replay", dest="machine_replay", metavar="DIR", help="show a recorded machine"
     )
+    parser.add_argument(
+        "--measure",
+        nargs="?",
+        const="demo",
+        metavar="MODEL",
+        help="measure how fast RAM and a model's disk are read (about two seconds)",
+    )
 
 
 def run(args: argparse.Namespace, session: Session) -> int:
     """Print the machine."""
+    measured = session.read_speeds(args.measure) if args.measure else None
     if args.record:
-        session.record_machine(Path(args.record))
-    document = document_of(session)
+        file = session.record_machine(Path(args.record))
+        progress_console().print(
+            f"Recorded to {file}, without serial numbers and names; read it before you share it.",
+            markup=False,
+        )
+    document = document_of(session, measured)
     if args.json:
         print_json(document)
         return EXIT_DONE
@@ -64,7 +86,7 @@ def run(args: argparse.Namespace, session: Session) -> int:
     return EXIT_DONE
 
 
-def document_of(session: Session) -> ProbeDocument:
+def document_of(session: Session, measured: ReadSpeeds | None = None) -> ProbeDocument:
     """Return the machine with one reading of it and what follows from both."""
     machine = session.machine()
     telemetry = session.telemetry()
@@ -76,6 +98,7 @@ def document_of(session: Session) -> ProbeDocument:
         gpus=tuple(gpu_view(gpu, samples[gpu.key]) for gpu in machine.gpus),
         engine=machine.engine,
         unavailable=machine.unavailable,
+        measured=measured,
         findings=tuple(view_of(f) for f in findings(situation)),
     )
 
@@ -97,9 +120,9 @@ def show(console: Console, document: ProbeDocument) -> None:
     if document.host.windows is not None:
         console.print("Windows driver timeouts (only read, never changed)")
         show_rows(console, timeout_rows(document.host.windows))
-    if not document.gpus:
-        console.print("No GPU found: neither a driver nor the engine reports one.")
-    else:
+    if document.measured is not None:
+        console.print(speeds_text(document.measured), markup=False)
+    if document.gpus:
         rows = [gpu_row(gpu) for gpu in document.gpus]
         console.print(table(["GPU", "kind", "memory", "free", "driver", "engine names"], rows))
         for gpu in document.gpus:
@@ -118,9 +141,11 @@ def show_rows(console: Console, rows: list[list[str]]) -> None:
 
 def show_details(console: Console, gpu: GpuView) -> None:
     """Print what is known of one GPU beyond its row."""
-    details = gpu_details(gpu.info, gpu.reading)
-    if details:
-        console.print(f"{name_of(gpu)}: {'; '.join(details)}", markup=False)
+    console.print(name_of(gpu), markup=False)
+    for line in gpu_details(gpu.info, gpu.reading):
+        console.print(f"  {line}", markup=False)
+    if gpu.unmatched is not None:
+        console.print(f"  not matched with a driver's card: {gpu.unmatched}", markup=False)
 
 
 def show_engine(console: Console, engine: EngineInfo | None) -> None:
@@ -137,16 +162,23 @@ def gpu_row(gpu: GpuView) -> list[str]:
     """Return the table row of a GPU."""
     info, device = gpu.info, (gpu.engine[0] if gpu.engine else None)
     kind = info.kind if info else (device.kind if device else None)
-    total = (info.vram_total_bytes if info else None) or (device.total_bytes if device else None)
-    free = gpu.reading.vram_free_bytes if gpu.reading is not None else None
     return [
         name_of(gpu),
         kind.value if kind else MISSING,
-        format_bytes(total),
-        format_bytes(free if free is not None else (device.free_bytes if device else None)),
+        memory_text(info, device.total_bytes if device else None),
+        format_bytes(free_bytes(gpu, device)),
         (info.driver if info else None) or MISSING,
         ", ".join(d.name for d in gpu.engine) or MISSING,
     ]
+
+
+def free_bytes(gpu: GpuView, device: EngineDevice | None) -> int | None:
+    """Return free memory; inside a processor only the engine can say how much RAM it gets."""
+    listed = device.free_bytes if device is not None else None
+    if gpu.info is not None and gpu.info.kind is GpuKind.INTEGRATED:
+        return listed
+    read = gpu.reading.vram_free_bytes if gpu.reading is not None else None
+    return read if read is not None else listed
 
 
 def name_of(gpu: GpuView) -> str:

@@ -3,6 +3,7 @@
 from enum import StrEnum
 from typing import Protocol
 
+from app.domain.errors import ErrorInfo
 from app.domain.record import Record
 
 
@@ -379,12 +380,14 @@ class Machine(Record, frozen=True, kw_only=True):
         host: CPU, RAM and system.
         gpus: Every GPU once, however many sources see it.
         engine: The llama.cpp build; ``None`` while it has not been asked.
+        engine_problem: Why it does not answer, if it was asked.
         unavailable: Why a vendor's stack is not used, by probe name; normal on most machines.
     """
 
     host: HostInfo
     gpus: tuple[Gpu, ...] = ()
     engine: EngineInfo | None = None
+    engine_problem: ErrorInfo | None = None
     unavailable: dict[str, str] = {}
 
 

@@ -17,11 +17,12 @@ from app.domain.model import ModelSpec
 from app.domain.outcome import OUTCOMES
 from app.domain.settings import Settings
 from app.domain.trial import Trial, TrialRequest, Workload
-from app.domain.units import format_tok_s
+from app.domain.units import MISSING, format_tok_s
 from app.machine import kind_of, placement
 from app.rig.interface import Rig
 from app.runtime import data_dir
 from app.session.doctor_devices import device_checks
+from app.session.views import ReadSpeeds, speeds_text
 from app.sweep.stats import rate
 
 T = TypeVar("T")
@@ -42,6 +43,7 @@ def examine(
     machine: Callable[[], Machine],
     demo: Callable[[], ModelSpec],
     open_rig: OpenRig,
+    read_speeds: Callable[[], ReadSpeeds],
 ) -> Iterator[Check]:
     """Yield one check after the other; a failed one never stops the rest.
 
@@ -49,6 +51,7 @@ def examine(
         machine: Looks at probes and engine.
         demo: Reads the demo model.
         open_rig: Opens a rig for a model on the named devices (none = CPU).
+        read_speeds: Measures RAM and the demo model's disk.
     """
     yield _folder()
     seen, found = _try(machine)
@@ -61,6 +64,8 @@ def examine(
         yield from _findings(seen)
     if seen is None or seen.engine is None or spec is None:
         return
+    measured, found = _try(read_speeds)
+    yield found or _ok("read_speeds", speeds_text(measured) if measured is not None else MISSING)
     speeds: dict[str, float] = {}
     for devices in ((), *((device.name,) for device in seen.engine.devices)):
         trial, failed = _trial(spec, devices, open_rig)

@@ -9,10 +9,10 @@ import msgspec
 
 from app import library
 from app.advice.rules import plan_findings
-from app.domain.errors import EnvironmentProblem
+from app.domain.errors import EnvironmentProblem, ErrorInfo
 from app.domain.events import RigEvent, SweepEvent, SweepFinished
 from app.domain.finding import Check
-from app.domain.machine import HostInfo, Machine, PowerState, ProbeSet
+from app.domain.machine import EngineInfo, HostInfo, Machine, PowerState, ProbeSet
 from app.domain.memory import Verdict
 from app.domain.model import ModelSpec
 from app.domain.settings import FlashAttn, Settings
@@ -36,10 +36,11 @@ from app.session.opening import (
     search_host,
     usable_devices,
 )
+from app.session.recording import read_engine, write_engine
 from app.session.serving import Server
 from app.session.talk import Chat
 from app.session.tuning import Tuning, advised, follow
-from app.session.views import Estimate, ModelEntry
+from app.session.views import Estimate, ModelEntry, ReadSpeeds
 from app.store import Profile, Store, StoredSweep
 from app.sweep.plan import make_plan
 from app.telemetry import Telemetry
@@ -60,6 +61,14 @@ class Probing(Protocol):
 
     def record(self, directory: Path | str) -> Path:
         """Write a recording of this machine and return its file."""
+        ...
+
+    def ram_read_gb_s(self, n_threads: int, cache_bytes: int | None = None) -> float | None:
+        """Measure how fast this machine reads RAM, 10⁹ bytes per second."""
+        ...
+
+    def disk_read_mb_s(self, path: Path) -> float | None:
+        """Measure how fast a file's beginning comes from its disk, 10⁶ bytes per second."""
         ...
 
 
@@ -92,11 +101,12 @@ class Session:
         self._machine: Machine | None = None
         self._telemetry: Telemetry | None = None
         self._store: Store | None = None
+        self._ram_gb_s: float | None = None
 
     # --- machine ---------------------------------------------------------------------------
 
     def machine(self, *, refresh: bool = False, wake: bool = False) -> Machine:
-        """Return host, GPUs and engine; a recorded machine has no engine.
+        """Return host, GPUs and engine; of a recorded machine, the engine as it was there.
 
         Args:
             refresh: Look again.
@@ -110,10 +120,11 @@ class Session:
         if machine is None or refresh or (wake and machine.engine is None):
             probes = self._probe_set()
             infos = [info for probe in probes.gpus for info in probe.identify()]
-            is_resting = self._replay is not None or (not wake and self._is_a_gpu_asleep())
-            engine = None if is_resting else ask_engine(self._launch)
+            engine, problem = self._engine(wake=wake)
             joined = join_machine(probes.host.identify(), infos, engine)
-            machine = msgspec.structs.replace(joined, unavailable=probes.unavailable)
+            machine = msgspec.structs.replace(
+                joined, engine_problem=problem, unavailable=probes.unavailable
+            )
             self._machine = machine
             if self._telemetry is not None:
                 self._telemetry.rename(aliases(machine))
@@ -121,7 +132,20 @@ class Session:
 
     def record_machine(self, directory: Path) -> Path:
         """Write this machine as a recording (serials and host names removed)."""
-        return self._probing.record(directory)
+        file = self._probing.record(directory)
+        write_engine(directory, self.machine().engine)
+        return file
+
+    def read_speeds(self, model: str = "demo") -> ReadSpeeds:
+        """Measure how fast RAM and the disk of a model are read; takes about two seconds.
+
+        Raises:
+            EnvironmentProblem: There is no such model, or this is a recording.
+        """
+        self._must_be_here()
+        path = Path(library.resolve_model(model))
+        disk = self._probing.disk_read_mb_s(path)
+        return ReadSpeeds(ram_gb_s=self._ram_read(), disk_mb_s=disk, folder=str(path.parent))
 
     def telemetry(self, interval_s: float | None = None) -> Telemetry:
         """Return the one telemetry, started; without an interval it reads during trials only."""
@@ -140,9 +164,13 @@ class Session:
             machine, telemetry = self.machine(wake=True), self.telemetry()
             return open_rig(spec, machine, self._launch, devices=devices, telemetry=telemetry)[0]
 
+        self._must_be_here()
         with self._lease("doctor"):
             yield from examine(
-                lambda: self.machine(wake=True), lambda: self.inspect("demo"), rig_on
+                lambda: self.machine(wake=True),
+                lambda: self.inspect("demo"),
+                rig_on,
+                self.read_speeds,
             )
 
     # --- models ----------------------------------------------------------------------------
@@ -216,6 +244,7 @@ class Session:
 
     def bench(self, model: str, request: TrialRequest) -> Iterator[RigEvent]:
         """Run one trial and yield its events."""
+        self._must_be_here()
         spec = runnable(self.inspect(model))
         machine = measurable(self.machine(wake=True))
         with self._lease("bench"):
@@ -252,6 +281,7 @@ class Session:
         Raises:
             EnvironmentProblem: Model or engine cannot be used, or the request cannot be met.
         """
+        self._must_be_here()
         spec = runnable(self.inspect(model))
         machine = measurable(self.machine(wake=True))
         with self._lease("tune"):
@@ -343,6 +373,36 @@ class Session:
             self._probes = self._probing.replay(replay) if replay else self._probing.detect()
         return self._probes
 
+    def _engine(self, *, wake: bool) -> tuple[EngineInfo | None, ErrorInfo | None]:
+        """Return what the engine lists, or why it cannot; a sleeping GPU is not woken for that.
+
+        Raises:
+            EnvironmentProblem: It is needed (``wake``) and cannot be had.
+        """
+        if self._replay is not None:
+            return read_engine(Path(self._replay)), None
+        if not wake and self._is_a_gpu_asleep():
+            return None, None
+        try:
+            return ask_engine(self._launch), None
+        except EnvironmentProblem as problem:
+            if wake:
+                raise
+            # Without an engine there is still a machine to show.
+            return None, problem.info
+
+    def _must_be_here(self) -> None:
+        if self._replay is not None:
+            message = "This is the recording of a machine: nothing can be measured on it."
+            raise EnvironmentProblem("recorded_machine", message, "Start RigTune without --replay.")
+
+    def _ram_read(self) -> float | None:
+        """Return how fast RAM is read here, measured once; a recorded machine has no answer."""
+        if self._ram_gb_s is None and self._replay is None:
+            host = self.machine().host
+            self._ram_gb_s = self._probing.ram_read_gb_s(host.cores_physical or 1, host.l3_bytes)
+        return self._ram_gb_s
+
     def _is_a_gpu_asleep(self) -> bool:
         if self._telemetry is not None:
             keys = self._telemetry.keys()
@@ -363,6 +423,7 @@ class Session:
         self, model: str, profile_id: str | None
     ) -> tuple[ModelSpec, Settings, Launch, str | None, tuple[str, ...]]:
         """Return model, settings, their profile's id, and what the user should know first."""
+        self._must_be_here()
         spec = runnable(self.inspect(model))
         profile = self._profile_for(spec, profile_id)
         notes = []

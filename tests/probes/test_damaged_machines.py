@@ -12,12 +12,13 @@ from app.advice.rule import Situation
 from app.advice.rules import findings
 from app.domain.machine import GpuInfo, GpuSample
 from app.machine import join_machine, search_devices
+from app.session.recording import read_engine
 from probes import registry
 from probes.reading import MAX_MEMORY_BYTES
 from probes.record import RecordedMachine
 from probes.replay import RecordedNvml, RecordedSystem, RecordedTree, load
 from probes.windows.recording import RecordedWindows
-from tests.fakes.recorded import MACHINES, engine_of
+from tests.fakes.recorded import MACHINES
 
 TEXTS = ("", "N/A", "[N/A]", "ERR!", "-1", "nan", "9" * 30, "0x", "\x00\x00", "Unknown", "é" * 50)
 ANSWERS: tuple[Any, ...] = (
@@ -87,7 +88,7 @@ def test_damaged_machine_gives_plausible_records(path: Path, seed: int) -> None:
             value = getattr(record, name)
             if name.endswith("_bytes") and value is not None:
                 assert 0 <= value <= MAX_MEMORY_BYTES, name
-    machine = join_machine(host, infos, engine_of(path))
+    machine = join_machine(host, infos, read_engine(path))
     for device in search_devices(machine):
         assert 0 <= device.free_bytes <= device.total_bytes
     read = {sample.key: (sample,) for sample in samples}

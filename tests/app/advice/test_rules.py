@@ -18,6 +18,7 @@ from app.advice.rules import (
 )
 from app.advice.text import LANGUAGES, render, verification
 from app.advice.windows_rules import WINDOWS_RULES
+from app.domain.errors import ErrorInfo
 from app.domain.finding import Severity
 from app.domain.machine import (
     Gpu,
@@ -55,6 +56,10 @@ TWO = s.only(s.gpu(), s.gpu(2, s.device("CUDA1")))
 
 CASES: dict[str, tuple[Situation, Situation]] = {
     "no_gpu": (s.no_gpus(), s.only()),
+    "engine_missing": (
+        s.only(engine_problem=ErrorInfo(code="crashed", message="It crashed.", hint="Reinstall.")),
+        s.only(),
+    ),
     "engine_sees_no_gpu": (s.only(UNUSED), s.only(Gpu(key="G", info=s.info(mig="parent")))),
     "unmatched_device": (s.only(s.gpu(), STRANGER), s.only(s.gpu(), SOFTWARE)),
     "software_device": (s.only(s.gpu(), SOFTWARE), s.only()),
