@@ -77,7 +77,7 @@ INFO_RANGES: dict[str, tuple[float, float]] = {
 }
 INFO_TEXTS = (
     *("uuid", "name", "driver", "cuda_version", "node", "luid", "driver_model"),
-    *("compute_capability", "mig"),
+    *("compute_capability", "mig", "compute_timeout_source"),
 )
 INFO_FLAGS = (
     *("unified_memory", "drives_display", "boot_vga", "power_limit_settable"),

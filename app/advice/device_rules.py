@@ -242,7 +242,7 @@ DEVICE_RULES = (
     Rule("engine_missing", PROBLEM, USER, "the engine's own process", engine_missing),
     Rule("engine_sees_no_gpu", WARNING, USER, "llama.cpp device registry", engine_sees_no_gpu),
     Rule("unmatched_device", HINT, NOBODY, "ggml-org/llama.cpp PR 15947", unmatched_device),
-    Rule("software_device", HINT, RIGTUNE, "ggml-org/llama.cpp PR 15947", software_device),
+    Rule("software_device", INFO, RIGTUNE, "ggml-org/llama.cpp PR 15947", software_device),
     Rule("remote_device", WARNING, USER, "llama.cpp tools/rpc/README.md", remote_device),
     Rule(
         "driver_mismatch", PROBLEM, USER, "ollama/ollama issue 15918; NVML code 18", driver_mismatch

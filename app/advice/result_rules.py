@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from app.advice.rule import Evidence, Rule, Situation, kind, mib, name_of
 from app.domain.finding import Actor, Severity
-from app.domain.machine import Gpu, GpuKind
+from app.domain.machine import Gpu, GpuKind, Machine
 from app.domain.outcome import Outcome
 from app.domain.trial import Trial
 from app.domain.units import NS_PER_S
@@ -13,7 +13,7 @@ from app.machine import placement, stayed_empty
 SPILL_BYTES = 64 << 20
 LIMIT_SHARE = 0.25
 """One submission should take at most this share of the driver's time limit."""
-SMALLEST_UBATCH = 32
+SMALLEST_UBATCH, LARGEST_UBATCH = 32, 4096
 SLOW_FIRST_TOKEN_S = 2.0
 FULL_BUSY_PCT = 95.0
 SPILL_MEMORY_PCT = 5.0
@@ -84,21 +84,19 @@ def card_stayed_empty(now: Situation) -> Iterator[Evidence]:
 
 def submission_near_limit(now: Situation) -> Iterator[Evidence]:
     """One prompt batch takes a large part of the time after which the driver is reset."""
-    limit = time_limit_s(now)
-    if limit is None:
-        return
     for trial in _of(now, Outcome.OK, Outcome.THROTTLED):
-        took = batch_s(trial)
-        if trial.request.settings.n_gpu_layers == 0 or took is None or took <= limit * LIMIT_SHARE:
+        settings = trial.effective or trial.request.settings
+        limit, took = time_limit_s(now.machine, settings.devices), batch_s(trial)
+        if limit is None or settings.n_gpu_layers == 0 or took is None:
             continue
-        n_ubatch = trial.request.settings.n_ubatch
-        yield {
-            "n_ubatch": n_ubatch,
-            "took_s": took,
-            "limit_s": limit,
-            "better": better_ubatch(n_ubatch, took, limit),
-        }
-        return
+        if took > limit * LIMIT_SHARE:
+            yield {
+                "n_ubatch": settings.n_ubatch,
+                "took_s": took,
+                "limit_s": limit,
+                "better": better_ubatch(settings.n_ubatch, took, limit),
+            }
+            return
 
 
 def slow_first_token(now: Situation) -> Iterator[Evidence]:
@@ -151,17 +149,20 @@ def low_precision_cache(now: Situation) -> Iterator[Evidence]:
         yield {"type_k": settings.type_k, "type_v": settings.type_v}
 
 
-def time_limit_s(now: Situation) -> float | None:
-    """Return after how long a driver of this machine resets a submission, seconds."""
-    windows = now.machine.host.windows
+def time_limit_s(machine: Machine, devices: Sequence[str]) -> float | None:
+    """Return after how long a driver resets a submission on ``devices``, seconds.
+
+    ``None`` where nothing resets it, or nothing is known. Windows' timeout is that of display
+    drivers: cards under TCC or MCDM have none.
+    """
+    infos = [g.info for g in machine.gpus if any(d.name in devices for d in g.engine)]
+    known = [info for info in infos if info is not None]
+    windows = machine.host.windows
     if windows is not None:
+        free = bool(known) and all(info.driver_model in {"tcc", "mcdm"} for info in known)
         on = windows.timeout("TdrLevel") != 0 and windows.timeout("TdrDelay")
-        return float(windows.timeout("TdrDelay") or 0) if on else None
-    limits = [
-        gpu.info.compute_timeout_ms / 1000
-        for gpu in now.machine.gpus
-        if gpu.info is not None and gpu.info.compute_timeout_ms is not None
-    ]
+        return float(windows.timeout("TdrDelay") or 0) if on and not free else None
+    limits = [i.compute_timeout_ms / 1000 for i in known if i.compute_timeout_ms is not None]
     return min(limits, default=None)
 
 
@@ -172,6 +173,19 @@ def batch_s(trial: Trial) -> float | None:
         return None
     slowest = max(s.ns / s.n_tok for s in known)
     return slowest * min(trial.request.settings.n_ubatch, known[0].n_tok) / NS_PER_S
+
+
+def largest_ubatch(trial: Trial, limit_s: float) -> int | None:
+    """Return the largest ``n_ubatch`` that stays well below a time limit, by measured prefill.
+
+    A power of two up to 4096; ``None`` where even the smallest sensible batch takes too long,
+    or no prefill was measured.
+    """
+    known = [s.ns / s.n_tok for s in trial.prefill if s.n_tok > 0]
+    if not known or max(known) <= 0:
+        return None
+    tokens = int(limit_s * LIMIT_SHARE * NS_PER_S / max(known))
+    return min(LARGEST_UBATCH, 1 << tokens.bit_length() - 1) if tokens >= SMALLEST_UBATCH else None
 
 
 def better_ubatch(n_ubatch: int, took_s: float, limit_s: float) -> int:

@@ -13,6 +13,7 @@ BELOW_DEFAULT_FRAC = 0.95
 OTHER_PROGRAM_BYTES = 1 << 30
 SWAP_BYTES = 1 << 30
 LITTLE_RAM_FRAC = 0.1
+SHORT_TIMEOUT_MS = 2_000
 
 
 def on_battery(now: Situation) -> Iterator[Evidence]:
@@ -218,9 +219,12 @@ def in_wsl(now: Situation) -> Iterator[Evidence]:
 
 def short_compute_timeout(now: Situation) -> Iterator[Evidence]:
     """The kernel driver resets compute jobs after a few seconds only."""
+    has_card = any(cards(now.machine))
     for gpu in now.machine.gpus:
         limit = gpu.info.compute_timeout_ms if gpu.info is not None else None
-        if limit is not None and limit <= 2_000:
+        # A processor's GPU beside a card does not compute.
+        is_used = kind(gpu) is GpuKind.DISCRETE or not has_card
+        if is_used and limit is not None and limit <= SHORT_TIMEOUT_MS:
             yield {"gpu": name_of(gpu), "limit_s": limit / 1000}
 
 

@@ -22,7 +22,7 @@ from app.domain.machine import (
 )
 from app.domain.record import Record
 from app.domain.units import MISSING, format_bytes
-from app.machine import merge_samples
+from app.machine import judged_memory, merge_samples
 from app.session import Session
 from app.session.views import ReadSpeeds, speeds_text
 
@@ -123,7 +123,7 @@ def show(console: Console, document: ProbeDocument) -> None:
     if document.measured is not None:
         console.print(speeds_text(document.measured), markup=False)
     if document.gpus:
-        rows = [gpu_row(gpu) for gpu in document.gpus]
+        rows = [gpu_row(gpu, document.host) for gpu in document.gpus]
         console.print(table(["GPU", "kind", "memory", "free", "driver", "engine names"], rows))
         for gpu in document.gpus:
             show_details(console, gpu)
@@ -158,27 +158,31 @@ def show_engine(console: Console, engine: EngineInfo | None) -> None:
         )
 
 
-def gpu_row(gpu: GpuView) -> list[str]:
+def gpu_row(gpu: GpuView, host: HostInfo) -> list[str]:
     """Return the table row of a GPU."""
     info, device = gpu.info, (gpu.engine[0] if gpu.engine else None)
     kind = info.kind if info else (device.kind if device else None)
+    total, free = believed(gpu, host)
     return [
         name_of(gpu),
         kind.value if kind else MISSING,
-        memory_text(info, device.total_bytes if device else None),
-        format_bytes(free_bytes(gpu, device)),
+        memory_text(info, total),
+        format_bytes(free),
         (info.driver if info else None) or MISSING,
         ", ".join(d.name for d in gpu.engine) or MISSING,
     ]
 
 
-def free_bytes(gpu: GpuView, device: EngineDevice | None) -> int | None:
-    """Return free memory; inside a processor only the engine can say how much RAM it gets."""
-    listed = device.free_bytes if device is not None else None
-    if gpu.info is not None and gpu.info.kind is GpuKind.INTEGRATED:
-        return listed
-    read = gpu.reading.vram_free_bytes if gpu.reading is not None else None
-    return read if read is not None else listed
+def believed(gpu: GpuView, host: HostInfo) -> tuple[int | None, int | None]:
+    """Return total and free memory that can be believed; free is never more than the total."""
+    joined = Gpu(key=gpu.key, info=gpu.info, engine=gpu.engine)
+    judged = judged_memory(joined, gpu.engine[0], host) if gpu.engine else None
+    total, free = judged if judged is not None else (None, None)
+    info, reading = gpu.info, gpu.reading
+    if info is None or info.kind is GpuKind.INTEGRATED:
+        return total, free
+    read = reading.vram_free_bytes if reading is not None else None
+    return info.vram_total_bytes or total, read if read is not None else free
 
 
 def name_of(gpu: GpuView) -> str:

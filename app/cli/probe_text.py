@@ -73,13 +73,12 @@ def gpu_details(info: GpuInfo | None, reading: GpuSample | None) -> list[str]:
     return [line for line in lines if line and line != "now: "]
 
 
-def memory_text(info: GpuInfo | None, engine_bytes: int | None) -> str:
+def memory_text(info: GpuInfo | None, total_bytes: int | None) -> str:
     """Return a GPU's memory; of one inside a processor the RAM that it may use."""
-    if info is None:
-        return format_bytes(engine_bytes)
-    if info.kind is GpuKind.INTEGRATED and info.shared_total_bytes:
-        return f"{format_bytes(info.shared_total_bytes)} of RAM"
-    return format_bytes(info.vram_total_bytes or engine_bytes)
+    if info is not None and info.kind is GpuKind.INTEGRATED:
+        shared = total_bytes or info.shared_total_bytes
+        return f"{format_bytes(shared)} of RAM" if shared else MISSING
+    return format_bytes(total_bytes)
 
 
 def _identity(info: GpuInfo) -> list[str]:

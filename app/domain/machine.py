@@ -186,6 +186,7 @@ class GpuInfo(Record, frozen=True, kw_only=True):
         pcie_gen_device_max: Highest link generation of the card itself.
         numa_node: Memory node it hangs on.
         compute_timeout_ms: Time after which the kernel driver resets a compute job (Linux).
+        compute_timeout_source: ``default``, ``set`` (module parameter) or ``driver`` (its file).
         missing: Reason per absent field, by field name.
     """
 
@@ -224,6 +225,7 @@ class GpuInfo(Record, frozen=True, kw_only=True):
     pcie_gen_device_max: int | None = None
     numa_node: int | None = None
     compute_timeout_ms: int | None = None
+    compute_timeout_source: str | None = None
     missing: dict[str, str] = {}
 
     @property

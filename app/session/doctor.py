@@ -7,6 +7,7 @@ desktop, and shows with a short trial on each device what the choice is worth.
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+from app.advice.result_rules import largest_ubatch, time_limit_s
 from app.advice.rules import machine_findings
 from app.advice.text import render
 from app.domain.errors import EnvironmentProblem
@@ -18,7 +19,7 @@ from app.domain.outcome import OUTCOMES
 from app.domain.settings import Settings
 from app.domain.trial import Trial, TrialRequest, Workload
 from app.domain.units import MISSING, format_tok_s
-from app.machine import kind_of, placement
+from app.machine import kind_of, placement, stayed_empty
 from app.rig.interface import Rig
 from app.runtime import data_dir
 from app.session.doctor_devices import device_checks
@@ -70,6 +71,8 @@ def examine(
     for devices in ((), *((device.name,) for device in seen.engine.devices)):
         trial, failed = _trial(spec, devices, open_rig)
         yield failed or _said(trial, devices, seen, speeds)
+        if trial is not None:
+            yield from _within_limit(trial, devices, seen)
     yield from _comparison(seen, speeds)
 
 
@@ -169,7 +172,30 @@ def _said(
             text=f"{text}, but memory rose on {other.key} by {rise >> 20} MiB",
             hint="The engine put the model on another card than asked; report the engine build.",
         )
+    empty = stayed_empty(machine, devices, growth, trial.device_bytes)
+    if empty is not None:
+        text += f", but the memory in use on {empty[0].key} did not rise"
+        hint = "The driver may have put everything into RAM; restart the computer and try again."
+        return Check(id=check_id, status=CheckStatus.WARNING, text=text, hint=hint)
+    if other is None and devices and rise:
+        text += f"; memory rose there by {rise >> 20} MiB"
     return _ok(check_id, text)
+
+
+def _within_limit(trial: Trial, devices: tuple[str, ...], machine: Machine) -> Iterator[Check]:
+    """Say which prompt batch stays well below the driver's time limit, by what was measured."""
+    limit = time_limit_s(machine, devices)
+    prefill = rate(trial.prefill)
+    if limit is None or not devices or prefill is None:
+        return
+    n_ubatch = largest_ubatch(trial, limit)
+    size = "no prompt batch stays" if n_ubatch is None else f"n_ubatch up to {n_ubatch} stays"
+    text = (
+        f"{devices[0]} reads {format_tok_s(prefill.median)} of prompt with the demo model "
+        f"(measured): {size} well below the driver's limit of {limit:g} s; "
+        "the time grows with the model, so a search checks it with yours"
+    )
+    yield _ok(f"limit_{devices[0]}", text)
 
 
 def _comparison(machine: Machine, speeds: dict[str, float]) -> Iterator[Check]:

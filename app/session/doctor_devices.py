@@ -14,6 +14,16 @@ SWITCH = {
     "linux": "prime-select, envycontrol -s or supergfxctl -m switches modes; restart afterwards.",
 }
 """The setting to change, per operating system."""
+READ_ONLY = (
+    "RigTune only reads them. Microsoft documents them for testing drivers: neither programs nor "
+    "users should change them. A smaller n_ubatch keeps work short instead."
+)
+SOURCES = {
+    "default": "the kernel's default",
+    "set": "module parameter lockup_timeout",
+    "driver": "the driver's own file",
+}
+"""Where a kernel's time limit comes from."""
 
 
 def device_checks(machine: Machine) -> Iterator[Check]:
@@ -78,20 +88,29 @@ def _hybrid(machine: Machine) -> Iterator[Check]:
 
 def _time_limits(machine: Machine) -> Iterator[Check]:
     if machine.host.windows is not None:
-        yield Check(
-            id="timeouts", status=CheckStatus.OK, text=_windows_limits(machine.host.windows)
-        )
+        text = _windows_limits(machine.host.windows)
+        yield Check(id="timeouts", status=CheckStatus.OK, text=text, hint=READ_ONLY)
     for gpu in machine.gpus:
-        limit = gpu.info.compute_timeout_ms if gpu.info is not None else None
-        if limit is not None:
-            text = f"The kernel resets {name_of(gpu)} when one job takes {limit / 1000:g} s"
-            yield Check(id=f"timeout_{gpu.key}", status=CheckStatus.OK, text=text)
+        info = gpu.info
+        if info is None or info.compute_timeout_source is None:
+            continue
+        source = SOURCES.get(info.compute_timeout_source, info.compute_timeout_source)
+        if info.compute_timeout_ms is None:
+            text = f"The kernel lets work on {name_of(gpu)} run without a time limit ({source})"
+        else:
+            seconds = f"{info.compute_timeout_ms / 1000:g} s"
+            text = (
+                f"The kernel resets {name_of(gpu)} when one job takes {seconds} ({source})"
+            )
+        yield Check(id=f"timeout_{gpu.key}", status=CheckStatus.OK, text=text)
 
 
 def _windows_limits(settings: WindowsSettings) -> str:
     values = [
         f"{t.name} {t.effective}{' ' + t.unit if t.unit else ''}"
-        + (" (default)" if t.source != "registry" else "")
+        + (" (default)" if t.source != "registry" else " (set)")
         for t in settings.timeouts
     ]
-    return f"Windows driver timeouts: {', '.join(values)}"
+    values += ["TccTimeout (unknown to Windows, no effect)"] if settings.tcc_timeout else []
+    resets = "not readable" if settings.resets is None else str(len(settings.resets))
+    return f"Windows driver timeouts: {', '.join(values)}; resets in the event log: {resets}"

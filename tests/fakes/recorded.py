@@ -1,14 +1,17 @@
 """Recorded machines as whole machines: probes, engine and one reading of everything."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from app.advice.rule import Situation
-from app.domain.machine import GpuInfo, GpuSample, Machine
 from app.machine import aliases, join_machine
 from app.session.recording import read_engine
 from probes import registry
+
+if TYPE_CHECKING:
+    from app.domain.machine import GpuInfo, GpuSample, Machine
 
 MACHINES = Path(__file__).parents[1] / "golden" / "machines"
 

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from app.advice.result_rules import largest_ubatch, time_limit_s
 from app.advice.rule import Situation
 from app.advice.rules import (
     RULES,
@@ -414,3 +415,35 @@ def test_advice_speaks_of_the_users_own_system(rule: str, system: str, language:
         said = [render(part, rule, finding.evidence, language) for part in ("finding", "remedy")]
         said.append(verification(finding, language))
         assert not re.search(FOREIGN[system], " ".join(said), re.IGNORECASE), said
+
+
+def test_time_limit_is_that_of_the_cards_in_use() -> None:
+    """A processor's GPU with a short limit says nothing of work on the card beside it."""
+    card = s.gpu(1, s.device("CUDA0"))
+    inside = s.igpu(compute_timeout_ms=640)
+    inside = msgspec.structs.replace(inside, engine=(s.device("Vulkan0"),))
+    both = s.machine(card, inside)
+    assert time_limit_s(both, ("CUDA0",)) is None
+    assert time_limit_s(both, ("Vulkan0",)) == 0.64
+    assert time_limit_s(both, ("CUDA0", "Vulkan0")) == 0.64
+
+
+def test_cards_without_a_display_have_no_windows_timeout() -> None:
+    """Under TCC and MCDM nothing resets a long submission; one WDDM card among them is enough."""
+    free, shown = s.gpu(driver_model="tcc"), s.gpu(2, s.device("CUDA1"), driver_model="wddm")
+    machine = s.on_windows(None, free, shown).machine
+    assert time_limit_s(machine, ("CUDA0",)) is None
+    assert time_limit_s(machine, ("CUDA0", "CUDA1")) == 2.0
+    off = s.on_windows(s.windows(TdrLevel=0), shown).machine
+    assert time_limit_s(off, ("CUDA1",)) is None
+
+
+@pytest.mark.parametrize(
+    ("prefill_tok_s", "limit_s", "n_ubatch"),
+    [(1000.0, 2.0, 256), (2048.0, 2.0, 1024), (1e6, 60.0, 4096), (20.0, 2.0, None)],
+)
+def test_largest_batch_below_a_limit(
+    prefill_tok_s: float, limit_s: float, n_ubatch: int | None
+) -> None:
+    """A quarter of the limit is used at most; where 32 tokens take longer, nothing is named."""
+    assert largest_ubatch(s.trial(prefill_tok_s=prefill_tok_s), limit_s) == n_ubatch
