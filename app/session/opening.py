@@ -73,7 +73,9 @@ def free_by_probe(machine: Machine, telemetry: Telemetry) -> FreeNow:
     def free_now(name: str) -> int | None:
         telemetry.sample_now()
         samples = telemetry.latest(keys.get(name, name))
-        return next((s.vram_free_bytes for s in samples if s.vram_free_bytes is not None), None)
+        # An overdue reading is no reading: memory that came back since would be waited for.
+        fresh = [s for s in samples if not telemetry.is_stale(s)]
+        return next((s.vram_free_bytes for s in fresh if s.vram_free_bytes is not None), None)
 
     return free_now
 
