@@ -1,6 +1,7 @@
 """Rules on what was measured: spills, resets, throttling, time per submission."""
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 
 from app.advice.rule import Evidence, Rule, Situation, kind, mib, name_of
 from app.domain.finding import Actor, Severity
@@ -11,6 +12,8 @@ from app.domain.units import NS_PER_S
 from app.machine import placement, stayed_empty
 
 SPILL_BYTES = 64 << 20
+CLOCK_SLACK = timedelta(seconds=10)
+"""An entry may be written a moment after the driver came back."""
 LIMIT_SHARE = 0.25
 """One submission should take at most this share of the driver's time limit."""
 SMALLEST_UBATCH, LARGEST_UBATCH = 32, 4096
@@ -61,6 +64,29 @@ def device_lost(now: Situation) -> Iterator[Evidence]:
             "depth": trial.request.workload.depth,
         }
         return
+
+
+def reset_in_run(now: Situation) -> Iterator[Evidence]:
+    """Windows' log says that the driver was reset while the engine crashed."""
+    windows = now.machine.host.windows
+    resets = (windows.resets or ()) if windows is not None else ()
+    for trial in _of(now, Outcome.CRASHED, Outcome.DEVICE_LOST, Outcome.TIMED_OUT):
+        end = _moment(trial.ended_utc)
+        start = end - timedelta(seconds=trial.elapsed_s) if end is not None else None
+        for reset in resets:
+            at = _moment(reset.time_utc)
+            if start is None or end is None or at is None:
+                continue
+            if start - CLOCK_SLACK <= at <= end + CLOCK_SLACK:
+                settings = trial.request.settings
+                yield {
+                    "event": f"{reset.provider} {reset.event_id}",
+                    "time": reset.time_utc,
+                    "n_gpu_layers": settings.n_gpu_layers,
+                    "n_ubatch": settings.n_ubatch,
+                    "device": ", ".join(settings.devices) or "GPU",
+                }
+                return
 
 
 def wrong_card(now: Situation) -> Iterator[Evidence]:
@@ -205,6 +231,15 @@ def _loads(now: Situation) -> Iterator[tuple[Trial, tuple[str, ...], dict[str, i
             yield trial, settings.devices, growth
 
 
+def _moment(text: str | None) -> datetime | None:
+    """Return a time as systems and records write it, with its zone; ``None`` if it is none."""
+    try:
+        moment = datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is not None else None
+
+
 def _of(now: Situation, *outcomes: Outcome) -> Sequence[Trial]:
     return [trial for trial in now.trials if trial.outcome in outcomes]
 
@@ -257,6 +292,13 @@ RESULT_RULES = (
         RIGTUNE,
         "ggml-org/llama.cpp issue 18523; CUDA error 702",
         device_lost,
+    ),
+    Rule(
+        "reset_in_run",
+        WARNING,
+        USER,
+        "Microsoft, timeout detection and recovery; lmstudio-ai/lmstudio-bug-tracker issue 471",
+        reset_in_run,
     ),
     Rule("wrong_card", PROBLEM, NOBODY, "measured memory in use", wrong_card),
     Rule("card_stayed_empty", PROBLEM, USER, "measured memory in use", card_stayed_empty),

@@ -82,7 +82,9 @@ def run(args: argparse.Namespace, session: Session) -> int:
         max_reps=args.reps,
     )
     trial = last_trial(session, args.model, request)
-    found = [finding_view(f) for f in result_findings(session.machine(), (trial,))]
+    # After a crash the system's log may say that a driver was reset.
+    machine = session.machine(refresh=not OUTCOMES[trial.outcome].has_speed)
+    found = [finding_view(f) for f in result_findings(machine, (trial,))]
     if args.json:
         document = BenchDocument(
             model=spec.name,

@@ -99,9 +99,7 @@ def _time_limits(machine: Machine) -> Iterator[Check]:
             text = f"The kernel lets work on {name_of(gpu)} run without a time limit ({source})"
         else:
             seconds = f"{info.compute_timeout_ms / 1000:g} s"
-            text = (
-                f"The kernel resets {name_of(gpu)} when one job takes {seconds} ({source})"
-            )
+            text = f"The kernel resets {name_of(gpu)} when one job takes {seconds} ({source})"
         yield Check(id=f"timeout_{gpu.key}", status=CheckStatus.OK, text=text)
 
 

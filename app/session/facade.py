@@ -299,7 +299,10 @@ class Session:
                     plan = msgspec.structs.replace(plan, notes=notes)
                 plan = msgspec.structs.replace(plan, findings=plan_findings(machine, plan))
                 path = Path(record) if record else None
-                yield from tuning.run(plan, rig, cancel, resumed=resumed, record=path)
+                host_now = self._probe_set().host.identify
+                yield from tuning.run(
+                    plan, rig, cancel, resumed=resumed, record=path, host_now=host_now
+                )
             finally:
                 rig.close()
 

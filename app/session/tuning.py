@@ -9,8 +9,9 @@ import msgspec
 from app.advice.rules import result_findings
 from app.domain.errors import EnvironmentProblem
 from app.domain.events import SweepEvent, SweepFinished, TrialFinished
-from app.domain.machine import Machine
+from app.domain.machine import HostInfo, Machine
 from app.domain.model import ModelSpec
+from app.domain.outcome import Outcome
 from app.domain.sweep import Recommended, SweepPlan, SweepRequest, SweepResult, SweepStatus
 from app.domain.trial import Trial
 from app.rig.interface import Rig
@@ -20,6 +21,8 @@ from app.store.records import engine_name, machine_name
 from app.sweep.policy import POLICY_VERSION
 from app.sweep.record import recorded
 from app.sweep.run import DryRuns, cancelled, run_sweep
+
+ENDED_BADLY = {Outcome.CRASHED, Outcome.DEVICE_LOST, Outcome.TIMED_OUT}
 
 
 def follow(
@@ -67,8 +70,18 @@ def follow(
             return
 
 
-def advised(result: SweepResult, machine: Machine, plan: SweepPlan) -> SweepResult:
-    """Return a search's result with the advice that follows from what was measured."""
+def advised(
+    result: SweepResult,
+    machine: Machine,
+    plan: SweepPlan,
+    host_now: Callable[[], HostInfo] | None = None,
+) -> SweepResult:
+    """Return a search's result with the advice that follows from what was measured.
+
+    After a crash the host is looked at again: the system's log may say that a driver was reset.
+    """
+    if host_now is not None and any(t.outcome in ENDED_BADLY for t in result.trials):
+        machine = msgspec.structs.replace(machine, host=host_now())
     found = result_findings(machine, result.trials, plan)
     return msgspec.structs.replace(result, findings=found)
 
@@ -127,6 +140,7 @@ class Tuning:
         *,
         resumed: tuple[int, tuple[Trial, ...]] | None = None,
         record: Path | None = None,
+        host_now: Callable[[], HostInfo] | None = None,
     ) -> Iterator[SweepEvent]:
         """Yield the events of the search; the result carries the stored profile's id."""
         if resumed is None:
@@ -148,7 +162,7 @@ class Tuning:
 
         for event in follow(plan, rig, cancel, prior=prior, keep=keep, record=record):
             if isinstance(event, SweepFinished):
-                result = advised(event.result, self._machine, plan)
+                result = advised(event.result, self._machine, plan, host_now)
                 result = self._with_profile(result, sweep_id)
                 self._store.finish_sweep(sweep_id, result)
                 yield SweepFinished(result=result)

@@ -288,6 +288,11 @@ def trial(
     )
 
 
+def crashed(ended_utc: str) -> Trial:
+    """A trial of five seconds whose engine crashed at its end."""
+    return msgspec.structs.replace(trial(Outcome.CRASHED), ended_utc=ended_utc, elapsed_s=5.0)
+
+
 def loaded(growth: dict[str, int]) -> Trial:
     """A trial that loaded 6 GiB onto CUDA0 while memory rose by ``growth`` per GPU."""
     made = trial(window=watched(vram_growth_bytes=growth))

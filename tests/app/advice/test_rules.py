@@ -53,6 +53,7 @@ UNUSED = Gpu(key="GPU-1", info=s.info(), engine=())
 BARE = msgspec.structs.replace(s.igpu(**APU, shared_total_bytes=16 * GIB), engine=(ROCM, VULKAN))
 TWICE = msgspec.structs.replace(BARE, engine=(VULKAN,))
 
+RESET = s.on_windows(msgspec.structs.replace(s.windows(), resets=(s.reset(),)))
 TWO = s.only(s.gpu(), s.gpu(2, s.device("CUDA1")))
 
 CASES: dict[str, tuple[Situation, Situation]] = {
@@ -242,6 +243,10 @@ CASES: dict[str, tuple[Situation, Situation]] = {
         s.measured(s.trial(Outcome.DEVICE_LOST)),
         s.measured(s.trial(Outcome.OUT_OF_MEMORY)),
     ),
+    "reset_in_run": (
+        s.measured(s.crashed("2026-01-02T03:04:09Z"), situation=RESET),
+        s.measured(s.crashed("2026-01-02T09:00:00Z"), situation=RESET),
+    ),
     "wrong_card": (
         s.measured(s.loaded({"GPU-1": MIB, "GPU-2": 900 * MIB}), situation=TWO),
         s.measured(s.loaded({"GPU-1": 900 * MIB, "GPU-2": MIB}), situation=TWO),
@@ -396,7 +401,7 @@ ONLY_THERE = {
     # Linux tools, limits and folders: nothing on Windows lets these fire.
     "windows": {"dgpu_switched_off", "short_compute_timeout", "in_container", "in_wsl"},
     # Windows' own settings and driver models; WSL is neither.
-    "linux": {rule.id for rule in WINDOWS_RULES} | {"in_wsl"},
+    "linux": {rule.id for rule in WINDOWS_RULES} | {"in_wsl", "reset_in_run"},
 }
 
 

@@ -3,6 +3,7 @@
 import threading
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from app.domain.errors import EnvironmentProblem
@@ -52,3 +53,16 @@ def test_a_result_carries_the_advice_on_its_trials() -> None:
     result = SweepResult(status=SweepStatus.COMPLETE, recommended=None, trials=(spilled,))
     found = advised(result, situation.machine, situation.plan)
     assert [finding.id for finding in found.findings] == ["spilled"]
+
+
+def test_after_a_crash_the_systems_log_is_read_again() -> None:
+    """A driver reset that Windows noted during the search explains the crashed trial."""
+    situation = situations.plan()
+    assert situation.plan is not None
+    crashed = situations.crashed("2026-01-02T03:04:09Z")
+    result = SweepResult(status=SweepStatus.COMPLETE, recommended=None, trials=(crashed,))
+    settings = msgspec.structs.replace(situations.windows(), resets=(situations.reset(),))
+    host = situations.host(os="windows", windows=settings)
+    found = advised(result, situation.machine, situation.plan, lambda: host).findings
+    assert [finding.id for finding in found] == ["reset_in_run"]
+    assert advised(result, situation.machine, situation.plan).findings == ()
