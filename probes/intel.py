@@ -8,8 +8,8 @@ from probes.pci import PciGpu, bar_bytes, link
 from probes.reading import Absence, scaled, whole_number
 from probes.tree import Tree
 
-INTEGRATED_ADDRESS = "0000:00:02.0"
-"""Where every GPU inside an Intel processor sits."""
+INTEGRATED_SLOT = "0000:00:02."
+"""Where every GPU inside an Intel processor sits; further functions are its virtual parts."""
 
 VRAM_BAR = 2
 """The memory window onto an Arc card's own memory."""
@@ -39,7 +39,8 @@ class Counters:
 
 def kind(gpu: PciGpu) -> GpuKind:
     """Return whether the GPU is a card or part of the processor."""
-    return GpuKind.INTEGRATED if gpu.pci_id == INTEGRATED_ADDRESS else GpuKind.DISCRETE
+    inside = gpu.pci_id.startswith(INTEGRATED_SLOT)
+    return GpuKind.INTEGRATED if inside else GpuKind.DISCRETE
 
 
 def identity(tree: Tree, gpu: PciGpu, kind_: GpuKind) -> dict[str, object]:

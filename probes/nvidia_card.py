@@ -22,7 +22,7 @@ class Card:
         """Know the card by its PCI device, or by NVML index where there is none."""
         self.pci = pci
         # NVML wants the eight-digit domain.
-        self.device = f"pci:0000{pci.pci_id}" if pci else f"index:{index}"
+        self.device = f"pci:{pci.pci_id:0>16}" if pci else f"index:{index}"
         self.key = pci.pci_id if pci else f"nvml:{index}"
         self.uuid: str | None = None
         self.name: str | None = None

@@ -47,7 +47,8 @@ SAMPLE_RANGES: dict[str, tuple[float, float]] = {
     "temp_c": TEMPERATURE,
     "temp_memory_c": TEMPERATURE,
     "temp_margin_c": (-50, 150),
-    "power_w": (0, 3000),
+    # Nothing that is awake draws nothing: 0 stands for "no sensor".
+    "power_w": (0.01, 3000),
     "power_limit_w": (1, 3000),
     "clock_mhz": (0, 6000),
     "clock_memory_mhz": (0, 40000),

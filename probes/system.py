@@ -117,9 +117,11 @@ class LiveSystem:
     def process_name(self, pid: int) -> str | None:
         """Return the program name of a process, ``None`` when it is hidden or gone."""
         try:
-            return psutil.Process(pid).name()
+            name = psutil.Process(pid).name()
         except psutil.Error:
             return None
+        # Bytes that are no text would break every document that holds the name.
+        return name.encode("utf-8", "replace").decode("utf-8")
 
 
 def _allowed_cpus() -> tuple[int, ...]:

@@ -42,30 +42,31 @@ OpenRig = Callable[[ModelSpec, tuple[str, ...]], Rig]
 
 def examine(
     machine: Callable[[], Machine],
-    demo: Callable[[], ModelSpec],
+    small_model: Callable[[], ModelSpec],
     open_rig: OpenRig,
-    read_speeds: Callable[[], ReadSpeeds],
+    read_speeds: Callable[[str], ReadSpeeds],
 ) -> Iterator[Check]:
     """Yield one check after the other; a failed one never stops the rest.
 
     Args:
         machine: Looks at probes and engine.
-        demo: Reads the demo model.
+        small_model: Reads the model that trials run.
         open_rig: Opens a rig for a model on the named devices (none = CPU).
-        read_speeds: Measures RAM and the demo model's disk.
+        read_speeds: Measures RAM and the disk of that model.
     """
     yield _folder()
     seen, found = _try(machine)
     yield found or _ok("engine", f"The engine starts: {_engine_text(seen)}")
-    spec, found = _try(demo)
-    yield found or _ok("demo_model", f"The demo model is there: {spec.path if spec else None}")
+    spec, found = _try(small_model)
+    yield _ok("model", f"Trials run {spec.name} ({spec.path})") if spec else _no_model(found)
     if seen is not None:
         yield from _drivers(seen)
         yield from device_checks(seen)
         yield from _findings(seen)
     if seen is None or seen.engine is None or spec is None:
         return
-    measured, found = _try(read_speeds)
+    path = spec.path
+    measured, found = _try(lambda: read_speeds(path))
     yield found or _ok("read_speeds", speeds_text(measured) if measured is not None else MISSING)
     speeds: dict[str, float] = {}
     for devices in ((), *((device.name,) for device in seen.engine.devices)):
@@ -89,6 +90,13 @@ def _try(do: Callable[[], T]) -> tuple[T | None, Check | None]:
         return do(), None
     except EnvironmentProblem as problem:
         return None, _problem(problem.info.code, problem)
+
+
+def _no_model(found: Check | None) -> Check:
+    """A machine without any model is not broken; only nothing can be tried on its devices."""
+    text = f"No trial can run: {found.text if found is not None else 'there is no model.'}"
+    hint = found.hint if found is not None else ""
+    return Check(id="model", status=CheckStatus.WARNING, text=text, hint=hint)
 
 
 def _ok(check_id: str, text: str) -> Check:
@@ -162,7 +170,7 @@ def _said(
         text = f"A trial on {where} failed: {message}"
         return Check(id=check_id, status=CheckStatus.PROBLEM, text=text, hint=hint)
     speeds[where] = decode.median
-    text = f"A trial on {where} runs: decode {format_tok_s(decode.median)} on the demo model"
+    text = f"A trial on {where} runs: decode {format_tok_s(decode.median)} (measured)"
     growth = trial.telemetry.vram_growth_bytes if trial.telemetry is not None else {}
     other, rise = placement(machine, devices, growth) if devices else (None, 0)
     if other is not None:
@@ -191,8 +199,8 @@ def _within_limit(trial: Trial, devices: tuple[str, ...], machine: Machine) -> I
     n_ubatch = largest_ubatch(trial, limit)
     size = "no prompt batch stays" if n_ubatch is None else f"n_ubatch up to {n_ubatch} stays"
     text = (
-        f"{devices[0]} reads {format_tok_s(prefill.median)} of prompt with the demo model "
-        f"(measured): {size} well below the driver's limit of {limit:g} s; "
+        f"{devices[0]} reads {format_tok_s(prefill.median)} of prompt (measured): "
+        f"{size} well below the driver's limit of {limit:g} s; "
         "the time grows with the model, so a search checks it with yours"
     )
     yield _ok(f"limit_{devices[0]}", text)
@@ -207,7 +215,7 @@ def _comparison(machine: Machine, speeds: dict[str, float]) -> Iterator[Check]:
     factor = speeds[best] / speeds[worst]
     real = (g for g in machine.gpus if g.engine and kind_of(g) is not GpuKind.SOFTWARE)
     first = next((g.engine[0].name for g in real), "the CPU")
-    text = f"Fastest on the demo model: {best}, {factor:.1f} times as fast as {worst}"
+    text = f"Fastest with this model: {best}, {factor:.1f} times as fast as {worst}"
     if best == first or first not in speeds:
         yield _ok("best_device", text)
     else:

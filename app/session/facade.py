@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -136,7 +137,7 @@ class Session:
         write_engine(directory, self.machine().engine)
         return file
 
-    def read_speeds(self, model: str = "demo") -> ReadSpeeds:
+    def read_speeds(self, model: str) -> ReadSpeeds:
         """Measure how fast RAM and the disk of a model are read; takes about two seconds.
 
         Raises:
@@ -168,7 +169,7 @@ class Session:
         with self._lease("doctor"):
             yield from examine(
                 lambda: self.machine(wake=True),
-                lambda: self.inspect("demo"),
+                self._trial_model,
                 rig_on,
                 self.read_speeds,
             )
@@ -398,6 +399,20 @@ class Session:
         if self._replay is not None:
             message = "This is the recording of a machine: nothing can be measured on it."
             raise EnvironmentProblem("recorded_machine", message, "Start RigTune without --replay.")
+
+    def _trial_model(self) -> ModelSpec:
+        """Return what the self-test runs: the demo model, else the smallest one found.
+
+        Raises:
+            EnvironmentProblem: There is none at all.
+        """
+        try:
+            return self.inspect("demo")
+        except EnvironmentProblem:
+            for found in sorted(library.find_models(), key=lambda m: m.file_bytes):
+                with suppress(EnvironmentProblem):
+                    return runnable(read_model(found.path))
+            raise
 
     def _ram_read(self) -> float | None:
         """Return how fast RAM is read here, measured once; a recorded machine has no answer."""

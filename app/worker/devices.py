@@ -1,6 +1,7 @@
 """Loads the backends and says which devices the engine sees and would use."""
 
 import ctypes
+import re
 import socket
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +18,7 @@ _SOFTWARE_DRIVERS = ("llvmpipe", "lavapipe", "swiftshader")
 # llama.cpp commit of the sources inside each binding release
 _COMMITS = {"0.3.36": "0c1e57098bba43ac29e6e3b677cdceebdd22334f"}
 _CONNECT_S = 5.0
+_PCI = re.compile(r"(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])")
 # handle → the parent's name for it; None = a card the parent did not choose
 _given: dict[int, str | None] = {}
 
@@ -186,7 +188,5 @@ def _kind(backend: str, description: str, device_type: int) -> GpuKind:
 
 def _pci_id(device_id: bytes | None) -> str | None:
     """Return ``0000:01:00.0`` for the forms that backends use, or ``None``."""
-    if not device_id:
-        return None
-    domain, _, rest = device_id.decode(errors="replace").lower().partition(":")
-    return f"{domain[-4:]}:{rest}" if rest.count(":") == 1 else None
+    match = _PCI.fullmatch((device_id or b"").decode(errors="replace").strip().lower())
+    return f"{int(match[1] or '0', 16):04x}:{match[2]}" if match else None

@@ -62,7 +62,15 @@ CASES: dict[str, tuple[Situation, Situation]] = {
         s.only(engine_problem=ErrorInfo(code="crashed", message="It crashed.", hint="Reinstall.")),
         s.only(),
     ),
-    "engine_sees_no_gpu": (s.only(UNUSED), s.only(Gpu(key="G", info=s.info(mig="parent")))),
+    "engine_sees_no_gpu": (
+        s.only(UNUSED, engine=s.engine("Vulkan")),
+        s.only(Gpu(key="G", info=s.info(mig="parent"))),
+    ),
+    "cuda_without_card": (
+        s.only(Gpu(key="GPU-1", info=s.info(driver="nvidia 580.1")), engine=s.engine("CUDA")),
+        s.only(Gpu(key="GPU-1", info=s.info(driver="nvidia 580.1")), engine=s.engine("Vulkan")),
+    ),
+    "given_to_guest": (s.only(s.gpu(driver="vfio-pci")), s.only(s.gpu(driver="nouveau"))),
     "unmatched_device": (s.only(s.gpu(), STRANGER), s.only(s.gpu(), SOFTWARE)),
     "software_device": (s.only(s.gpu(), SOFTWARE), s.only()),
     "remote_device": (s.only(REMOTE), s.only()),
