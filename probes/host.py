@@ -60,7 +60,7 @@ class HostProbe:
             "ram_available_bytes": available(tree, facts, limit),
             "swap_bytes": facts.swap_bytes,
             "battery_pct": _percent(chassis.battery_pct(tree), facts.battery_pct),
-            "is_laptop": chassis.is_laptop(tree, facts),
+            "is_laptop": chassis.is_laptop(tree, facts, self._windows.firmware()),
             "virtualization": chassis.virtualization(tree),
             "page_cache_bytes": page_cache(tree),
             "gpu_mode": modes.gpu_mode(tree),
