@@ -7,13 +7,15 @@ desktop, and shows with a short trial on each device what the choice is worth.
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+import msgspec
+
 from app.advice.result_rules import largest_ubatch, time_limit_s
 from app.advice.rules import machine_findings
 from app.advice.text import render
 from app.domain.errors import EnvironmentProblem
 from app.domain.events import TrialFinished
 from app.domain.finding import Check, CheckStatus, Severity
-from app.domain.machine import EngineInfo, GpuKind, Machine
+from app.domain.machine import EngineInfo, GpuKind, HostInfo, Machine
 from app.domain.model import ModelSpec
 from app.domain.outcome import OUTCOMES
 from app.domain.settings import Settings
@@ -23,6 +25,7 @@ from app.machine import kind_of, placement, stayed_empty
 from app.rig.interface import Rig
 from app.runtime import data_dir
 from app.session.doctor_devices import device_checks
+from app.session.doctor_history import DoctorRun, compared, new_run
 from app.session.views import ReadSpeeds, speeds_text
 from app.sweep.stats import rate
 
@@ -45,6 +48,8 @@ def examine(
     small_model: Callable[[], ModelSpec],
     open_rig: OpenRig,
     read_speeds: Callable[[str], ReadSpeeds],
+    before: DoctorRun | None = None,
+    keep: Callable[[DoctorRun], None] = lambda _: None,
 ) -> Iterator[Check]:
     """Yield one check after the other; a failed one never stops the rest.
 
@@ -53,6 +58,8 @@ def examine(
         small_model: Reads the model that trials run.
         open_rig: Opens a rig for a model on the named devices (none = CPU).
         read_speeds: Measures RAM and the disk of that model.
+        before: The last self-test, to compare speeds with.
+        keep: Stores this one's speeds.
     """
     yield _folder()
     seen, found = _try(machine)
@@ -71,10 +78,18 @@ def examine(
     speeds: dict[str, float] = {}
     for devices in ((), *((device.name,) for device in seen.engine.devices)):
         trial, failed = _trial(spec, devices, open_rig)
-        yield failed or _said(trial, devices, seen, speeds)
+        check = failed or _said(trial, devices, seen, speeds)
+        where = _where(devices)
+        if where in speeds:
+            told = compared(before, spec.name, where, speeds[where])
+            check = msgspec.structs.replace(check, text=check.text + told)
+        yield check
         if trial is not None:
             yield from _within_limit(trial, devices, seen)
     yield from _comparison(seen, speeds)
+    run = new_run(spec.name, _conditions(seen.host), speeds)
+    _, found = _try(lambda: keep(run))
+    yield from [found] if found is not None and speeds else []
 
 
 def _folder() -> Check:
@@ -161,7 +176,7 @@ def _said(
     trial: Trial | None, devices: tuple[str, ...], machine: Machine, speeds: dict[str, float]
 ) -> Check:
     """Return the check of a finished trial, and note its speed."""
-    where, check_id = devices[0] if devices else "the CPU", _trial_id(devices)
+    where, check_id = _where(devices), _trial_id(devices)
     decode = rate(trial.decode) if trial is not None else None
     if trial is None or not OUTCOMES[trial.outcome].has_speed or decode is None:
         label = OUTCOMES[trial.outcome].label if trial is not None else "no result"
@@ -221,6 +236,15 @@ def _comparison(machine: Machine, speeds: dict[str, float]) -> Iterator[Check]:
     else:
         hint = f"RigTune would start with {first}; a search measures both with your model."
         yield Check(id="best_device", status=CheckStatus.OK, text=text, hint=hint)
+
+
+def _where(devices: tuple[str, ...]) -> str:
+    return devices[0] if devices else "the CPU"
+
+
+def _conditions(host: HostInfo) -> str:
+    mode = f", {host.power_mode} mode" if host.power_mode is not None else ""
+    return f"{host.power_source.value} power{mode}"
 
 
 def _trial_id(devices: tuple[str, ...]) -> str:

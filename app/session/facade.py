@@ -28,6 +28,7 @@ from app.rig.planner import ask_engine
 from app.rig.process import Launch
 from app.rig.replay import ReplayRig
 from app.session.doctor import examine
+from app.session.doctor_history import keep_run, last_run
 from app.session.opening import (
     measurable,
     memory_for,
@@ -172,6 +173,8 @@ class Session:
                 self._trial_model,
                 rig_on,
                 self.read_speeds,
+                last_run(),
+                keep_run,
             )
 
     # --- models ----------------------------------------------------------------------------

@@ -74,7 +74,7 @@ def test_a_replay_shows_engine_names_on_their_cards() -> None:
 def test_nothing_is_measured_on_a_recording() -> None:
     """The card it shows is not in this machine: no command starts work there."""
     session = Session(registry, replay=str(MACHINES / "nvidia-desktop"))
-    for do in (lambda: list(session.doctor()), session.read_speeds):
+    for do in (lambda: list(session.doctor()), lambda: session.read_speeds("demo")):
         with pytest.raises(EnvironmentProblem) as caught:
             do()
         assert caught.value.info.code == "recorded_machine"
