@@ -5,11 +5,14 @@ from collections.abc import Sequence
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
+from app.advice.device_facts import device_facts
+from app.advice.rule import Evidence
 from app.advice.text import render
 from app.domain.errors import Bug
 from app.domain.finding import Finding, Severity
+from app.domain.machine import Machine
 from views.page import Page, scrolling
-from views.widgets import Card, EmptyState, Kit, Pill, text_label
+from views.widgets import Card, EmptyState, Heading, Kit, Pill, text_label
 
 TONES = {
     Severity.INFO: "info",
@@ -60,6 +63,21 @@ class AdvicePage(Page):
         self._empty.setVisible(not findings)
         self._area.setVisible(bool(findings))
 
+    def show_facts(self, machine: Machine) -> None:
+        """Show what is worth knowing of the machine's devices beneath the findings."""
+        facts = list(device_facts(machine))
+        if not facts:
+            return
+        card = Card(self.kit)
+        card.column.addWidget(Heading(self.tr("Devices and time limits"), 1.1))
+        for fact in facts:
+            card.column.addWidget(text_label(device_text(fact.code, fact.data)))
+            if fact.hint is not None:
+                card.column.addWidget(text_label(device_text(fact.hint, fact.data), muted=True))
+        self._column.insertWidget(self._column.count() - 1, card)
+        self._empty.hide()
+        self._area.show()
+
     def _card(self, finding: Finding) -> Card:
         card = Card(self.kit)
         row = QHBoxLayout()
@@ -83,3 +101,8 @@ def sentence(section: str, finding: Finding) -> str:
         return render(section, finding.id, finding.evidence)
     except Bug:
         return finding.id.replace("_", " ") if section == "finding" else ""
+
+
+def device_text(code: str, data: Evidence) -> str:
+    """Return the sentence of a fact about devices."""
+    return sentence("device", Finding(id=code, severity=Severity.INFO, evidence=data))

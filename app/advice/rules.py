@@ -9,7 +9,7 @@ from app.advice.rule import Rule, Situation
 from app.advice.state_rules import STATE_RULES
 from app.advice.windows_rules import WINDOWS_RULES
 from app.domain.finding import Finding, Severity
-from app.domain.machine import GpuSample, Machine
+from app.domain.machine import GpuSample, HostSample, Machine
 from app.domain.sweep import SweepPlan
 from app.domain.trial import Trial
 
@@ -62,15 +62,18 @@ def blocker(machine: Machine) -> Finding | None:
 
 
 def machine_findings(
-    machine: Machine, samples: Mapping[str, tuple[GpuSample, ...]] | None = None
+    machine: Machine,
+    samples: Mapping[str, tuple[GpuSample, ...]] | None = None,
+    host_sample: HostSample | None = None,
 ) -> tuple[Finding, ...]:
     """Return what is worth saying about a machine, most serious first.
 
     Args:
         machine: Host, GPUs and engine.
         samples: Newest readings by GPU key, where there are any.
+        host_sample: Newest reading of the host.
     """
-    return findings(Situation(machine=machine, samples=samples or {}))
+    return findings(Situation(machine=machine, samples=samples or {}, host_sample=host_sample))
 
 
 def plan_findings(machine: Machine, plan: SweepPlan) -> tuple[Finding, ...]:

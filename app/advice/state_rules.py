@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from app.advice.rule import Evidence, Rule, Situation, cards, gib, kind, mib, name_of
+from app.advice.rule import Evidence, Rule, Situation, cards, gib, kind, mib, name_of, seconds
 from app.domain.finding import Actor, Severity
-from app.domain.machine import GpuKind, PowerSource
+from app.domain.machine import OWN_ENGINE, GpuKind, PowerSource
 
 THERMAL = ("hw_thermal", "sw_thermal")
 NEAR_SLOWDOWN_C = 5.0
@@ -102,7 +102,7 @@ def memory_taken(now: Situation) -> Iterator[Evidence]:
     for gpu in cards(now.machine):
         lists = (s.processes for s in now.samples.get(gpu.key, ()) if s.processes)
         for program in next(iter(lists), ()):
-            if program.pid in now.own_pids or program.vram_bytes is None:
+            if program.name == OWN_ENGINE or program.vram_bytes is None:
                 continue
             if program.vram_bytes >= OTHER_PROGRAM_BYTES:
                 yield {
@@ -225,7 +225,7 @@ def short_compute_timeout(now: Situation) -> Iterator[Evidence]:
         # A processor's GPU beside a card does not compute.
         is_used = kind(gpu) is GpuKind.DISCRETE or not has_card
         if is_used and limit is not None and limit <= SHORT_TIMEOUT_MS:
-            yield {"gpu": name_of(gpu), "limit_s": limit / 1000}
+            yield {"gpu": name_of(gpu), "limit_s": seconds(limit)}
 
 
 def _is_arm(now: Situation) -> bool:

@@ -239,6 +239,10 @@ class GpuInfo(Record, frozen=True, kw_only=True):
         )
 
 
+OWN_ENGINE = "RigTune engine"
+"""Name of a program on a GPU that RigTune itself started."""
+
+
 class GpuProcess(Record, frozen=True, kw_only=True):
     """A program that holds memory on a GPU: dedicated memory, and (Windows) system memory."""
 

@@ -1,5 +1,8 @@
 """Machines of rare kinds, and files that no kernel should write: nothing breaks or is invented."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +10,7 @@ import pytest
 
 from app.advice.rule import Situation
 from app.advice.rules import findings
-from app.domain.machine import Gpu, GpuKind, PowerSource
+from app.domain.machine import OWN_ENGINE, Gpu, GpuKind, PowerSource
 from probes.reading import Absence
 from probes.record import RecordedMachine
 from probes.system import LiveSystem, SystemFacts
@@ -162,11 +165,14 @@ def test_a_programs_name_that_is_no_text_can_be_written(monkeypatch: pytest.Monk
         def __init__(self, pid: int) -> None:
             self.pid = pid
 
+        def ppid(self) -> int:
+            return 1
+
         def name(self) -> str:
             return b"llama-\xff\xfe".decode("utf-8", "surrogateescape")
 
     monkeypatch.setattr("probes.system.psutil.Process", Program)
-    name = LiveSystem().process_name(1)
+    name = LiveSystem().process_name(2**22)
     assert name is not None
     assert name.encode("utf-8").startswith(b"llama-")
 
@@ -177,3 +183,12 @@ def test_the_system_facts_of_a_bare_machine_are_enough() -> None:
     host = seen(bare).machine.host
     assert host.cores_logical is None
     assert host.missing["cores_logical"] == "no_data"
+
+
+def test_what_rigtune_started_is_called_by_its_purpose() -> None:
+    """A worker is no "python" that somebody might be told to close."""
+    assert LiveSystem().process_name(os.getpid()) == OWN_ENGINE
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        name = LiveSystem().process_name(child.pid)
+        child.communicate(b"\n")
+    assert name == OWN_ENGINE

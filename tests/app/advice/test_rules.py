@@ -22,6 +22,7 @@ from app.advice.windows_rules import WINDOWS_RULES
 from app.domain.errors import ErrorInfo
 from app.domain.finding import Severity
 from app.domain.machine import (
+    OWN_ENGINE,
     Gpu,
     GpuInfo,
     GpuKind,
@@ -351,15 +352,6 @@ def test_measuring_is_blocked_while_driver_parts_do_not_fit() -> None:
     assert blocker(s.machine()) is None
 
 
-def test_own_programs_are_no_intruders() -> None:
-    """Memory of RigTune's own engine is not told as another program's."""
-    mine = (GpuProcess(pid=42, name="engine", vram_bytes=4 * GIB),)
-    base = s.seen(processes=mine)
-    own = Situation(machine=base.machine, samples=base.samples, own_pids=frozenset({42}))
-    assert "memory_taken" in ids(base)
-    assert "memory_taken" not in ids(own)
-
-
 def test_recommended_batch_keeps_a_quarter_of_the_limit() -> None:
     """The batch that is recommended takes at most a quarter of the driver's limit."""
     slow = s.measured(s.trial(prefill_tok_s=100.0), situation=s.on_windows())
@@ -460,3 +452,9 @@ def test_largest_batch_below_a_limit(
 ) -> None:
     """A quarter of the limit is used at most; where 32 tokens take longer, nothing is named."""
     assert largest_ubatch(s.trial(prefill_tok_s=prefill_tok_s), limit_s) == n_ubatch
+
+
+def test_nobody_is_asked_to_close_rigtunes_own_engine() -> None:
+    """Memory that a chat of RigTune holds is no other program's."""
+    own = GpuProcess(pid=1, name=OWN_ENGINE, vram_bytes=6 * GIB)
+    assert "memory_taken" not in ids(s.seen(processes=(own,)))
