@@ -72,14 +72,15 @@ def _hybrid(machine: Machine) -> Iterator[DeviceFact]:
 
 def _windows_limits(settings: WindowsSettings) -> Iterator[DeviceFact]:
     data: Evidence = {t.name: t.effective for t in settings.timeouts}
-    changed = [t.name for t in settings.timeouts if t.source == "registry"]
-    changed += ["TccTimeout"] if settings.tcc_timeout else []
-    data["changed"] = ", ".join(changed) or None
+    found = [t.name for t in settings.timeouts if t.source == "registry"]
+    found += ["TccTimeout"] if settings.tcc_timeout else []
+    data["found"] = ", ".join(found) or None
     data["resets"] = None if settings.resets is None else len(settings.resets)
     # A recording may lack a value that this version reads.
     names = ("TdrLevel", "TdrDelay", "TdrDdiDelay", "TdrLimitTime", "TdrLimitCount", "TdrDebugMode")
     known = {**dict.fromkeys(names), **data}
-    yield DeviceFact(id="timeouts", code="limits_windows", data=known, hint="limits_read_only")
+    code = "limits_windows_none" if known["TdrLevel"] == 0 else "limits_windows_on"
+    yield DeviceFact(id="timeouts", code=code, data=known, hint="limits_read_only")
 
 
 def _kernel_limits(machine: Machine) -> Iterator[DeviceFact]:

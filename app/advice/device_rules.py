@@ -130,12 +130,15 @@ def card_not_answering(now: Situation) -> Iterator[Evidence]:
 
 def old_nvidia_driver(now: Situation) -> Iterator[Evidence]:
     """The driver is older than any CUDA 12 engine needs."""
+    by_driver: dict[str, list[str]] = {}
     for gpu in cards(now.machine, "nvidia"):
         text = (gpu.info.driver or "") if gpu.info is not None else ""
         major = text.removeprefix("nvidia ").split(".")[0]
         # Windows' own numbering (31.0.…) is not NVIDIA's.
         if major.isdigit() and 100 < int(major) < MIN_CUDA_12_DRIVER:
-            yield {"gpu": name_of(gpu), "driver": text, "needed": MIN_CUDA_12_DRIVER}
+            by_driver.setdefault(text, []).append(name_of(gpu))
+    for text, names in by_driver.items():
+        yield {"gpu": ", ".join(names), "driver": text, "needed": MIN_CUDA_12_DRIVER}
 
 
 def nvidia_without_cuda(now: Situation) -> Iterator[Evidence]:

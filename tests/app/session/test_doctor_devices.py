@@ -48,7 +48,7 @@ def test_hybrid_laptop_is_explained() -> None:
     assert "drawn by Intel(R) Iris(R) Xe Graphics" in said["hybrid"]
     assert "battery" in said["hybrid"]
     assert "takes 2 s (TdrDelay)" in said["timeouts"]
-    assert "Changed from the defaults: —" in said["timeouts"]
+    assert "Set in the registry: —" in said["timeouts"]
 
 
 def test_setting_to_change_is_named_where_the_card_draws_the_desktop() -> None:
@@ -58,6 +58,13 @@ def test_setting_to_change_is_named_where_the_card_draws_the_desktop() -> None:
     assert "prime-select" in hint
     fine = s.machine(s.gpu(drives_display=False), s.igpu())
     assert next(c.hint for c in device_checks(fine) if c.id == "hybrid") == ""
+
+
+def test_switched_off_detection_is_no_limit_of_zero() -> None:
+    """With TdrLevel 0 nothing is reset, whatever the delays say."""
+    said = texts("windows-tweaked")["timeouts"]
+    assert "nothing is reset" in said
+    assert "TccTimeout" in said
 
 
 def test_kernel_limits_are_shown() -> None:
