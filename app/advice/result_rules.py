@@ -1,15 +1,18 @@
 """Rules on what was measured: spills, resets, throttling, time per submission."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from app.advice.rule import Evidence, Rule, Situation, kind, mib, name_of
 from app.domain.finding import Actor, Severity
 from app.domain.machine import Gpu, GpuKind, Machine
 from app.domain.outcome import Outcome
-from app.domain.trial import Trial
+from app.domain.trial import TelemetryWindow, Trial
 from app.domain.units import NS_PER_S
 from app.machine import placement, stayed_empty
+
+T = TypeVar("T")
 
 SPILL_BYTES = 64 << 20
 CLOCK_SLACK = timedelta(seconds=10)
@@ -21,6 +24,8 @@ SLOW_FIRST_TOKEN_S = 2.0
 FULL_BUSY_PCT = 95.0
 SPILL_MEMORY_PCT = 5.0
 LOW_BUSY_PCT = 50.0
+FULL_FRAC = 0.85
+"""Share of a card in use above which its memory may have overflowed."""
 QUANTISED = ("q4_0", "q4_1", "iq4_nl")
 
 
@@ -40,9 +45,11 @@ def spill_signature(now: Situation) -> Iterator[Evidence]:
     """Busy all the time while its memory idles: it waits for memory across the bus."""
     for trial in _of(now, Outcome.OK, Outcome.THROTTLED):
         window = trial.telemetry
-        for key, busy in (window.busy_pct if window is not None else {}).items():
+        busy_times = _of_used(now, trial, window.busy_pct if window is not None else {})
+        for key, busy in busy_times.items():
             memory = window.mem_busy_pct.get(key) if window is not None else None
-            if busy >= FULL_BUSY_PCT and memory is not None and memory < SPILL_MEMORY_PCT:
+            starved = memory is not None and memory < SPILL_MEMORY_PCT
+            if busy >= FULL_BUSY_PCT and starved and _may_be_full(now, key, window):
                 yield {"gpu": _name(now, key), "busy_pct": busy, "memory_pct": memory}
                 return
 
@@ -140,7 +147,8 @@ def throttled(now: Situation) -> Iterator[Evidence]:
     """The card slowed itself down while measured."""
     for trial in now.trials:
         window = trial.telemetry
-        for key, reasons in (window.throttle if window is not None else {}).items():
+        known = _of_used(now, trial, window.throttle if window is not None else {})
+        for key, reasons in known.items():
             hot = [r for r in reasons if r in {"hw_thermal", "sw_thermal", "hw_power_brake"}]
             if hot:
                 temp = window.temp_max_c.get(key) if window is not None else None
@@ -161,7 +169,7 @@ def gpu_waits(now: Situation) -> Iterator[Evidence]:
     window = trial.telemetry if trial is not None else None
     if trial is None or window is None or _on_cpu(trial, now):
         return
-    for key, busy in window.busy_pct.items():
+    for key, busy in _of_used(now, trial, window.busy_pct).items():
         if busy < LOW_BUSY_PCT:
             yield {"gpu": _name(now, key), "busy_pct": busy}
             return
@@ -229,6 +237,22 @@ def _loads(now: Situation) -> Iterator[tuple[Trial, tuple[str, ...], dict[str, i
         growth = trial.telemetry.vram_growth_bytes if trial.telemetry is not None else {}
         if trial.load_s is not None and settings.devices and settings.n_gpu_layers and growth:
             yield trial, settings.devices, growth
+
+
+def _may_be_full(now: Situation, key: str, window: TelemetryWindow | None) -> bool:
+    """Whether a card's memory was nearly all in use, as far as that is known."""
+    peak = window.vram_peak_bytes.get(key) if window is not None else None
+    infos = [g.info for g in now.machine.gpus if g.key == key and g.info is not None]
+    total = infos[0].vram_total_bytes if infos else None
+    return peak is None or total is None or peak >= total * FULL_FRAC
+
+
+def _of_used(now: Situation, trial: Trial, by_gpu: Mapping[str, T]) -> dict[str, T]:
+    """Return what was seen of the GPUs that a trial ran on; a card beside them idles rightly."""
+    names = (trial.effective or trial.request.settings).devices
+    used = {g.key for g in now.machine.gpus if any(d.name in names for d in g.engine)}
+    # Of a recording the cards are not known: then all that was seen counts.
+    return {key: value for key, value in by_gpu.items() if key in used or not now.machine.gpus}
 
 
 def _moment(text: str | None) -> datetime | None:

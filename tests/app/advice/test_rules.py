@@ -202,3 +202,23 @@ def test_nobody_is_asked_to_close_rigtunes_own_engine() -> None:
     """Memory that a chat of RigTune holds is no other program's."""
     own = GpuProcess(pid=1, name=OWN_ENGINE, vram_bytes=6 * GIB)
     assert "memory_taken" not in ids(s.seen(processes=(own,)))
+
+
+def test_an_idle_card_beside_the_one_in_use_is_no_finding() -> None:
+    """Seen on a machine with two cards: the second one was idle because nobody used it."""
+    window = s.watched(
+        busy_pct={"GPU-1": 97.0, "GPU-2": 0.0},
+        mem_busy_pct={"GPU-1": 80.0, "GPU-2": 0.0},
+        throttle={"GPU-1": (), "GPU-2": ("hw_thermal",)},
+    )
+    two = s.only(s.gpu(), s.gpu(2, s.device("CUDA1"))).machine
+    base = s.measured(s.trial(window=window))
+    assert not ids(dataclasses.replace(base, machine=two)) & {"gpu_waits", "throttled"}
+
+
+def test_a_small_model_on_a_large_card_has_not_overflowed() -> None:
+    """Busy, with an idle memory controller, and most of the memory free: nothing spilled."""
+    window = s.watched(
+        busy_pct={"GPU-1": 99.0}, mem_busy_pct={"GPU-1": 2.0}, vram_peak_bytes={"GPU-1": GIB}
+    )
+    assert "spill_signature" not in ids(s.measured(s.trial(window=window)))
