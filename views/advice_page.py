@@ -56,6 +56,7 @@ class AdvicePage(Page):
         """Show ``findings`` instead of what was there."""
         while item := self._column.takeAt(0):
             if (widget := item.widget()) is not None:
+                widget.hide()  # until it is deleted it would show through
                 widget.deleteLater()
         for finding in findings:
             self._column.addWidget(self._card(finding))
@@ -92,6 +93,10 @@ class AdvicePage(Page):
         remedy = sentence("remedy", finding)
         if remedy:
             card.column.addWidget(text_label(remedy, muted=True))
+        check = sentence("verify", finding)
+        if check:
+            text = self.tr("To see that it worked: {check}").format(check=check)
+            card.column.addWidget(text_label(text, muted=True))
         return card
 
 

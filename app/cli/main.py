@@ -47,6 +47,12 @@ def build_parser() -> argparse.ArgumentParser:
         description="Find the best local-LLM settings for the GPU you already own.",
     )
     parser.add_argument("--version", action="version", version=f"rigtune {version()}")
+    parser.add_argument(
+        "--replay",
+        dest="machine_replay",
+        metavar="DIR",
+        help="open the window on a recorded machine (see rigtune probe --record)",
+    )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for module in COMMANDS:
         sub = commands.add_parser(module.NAME, help=module.HELP, description=module.HELP)
@@ -79,7 +85,7 @@ def run(argv: Sequence[str], probing: Probing) -> int:
     except UsageProblem as problem:
         return report_problem(problem, as_json="--json" in argv)
     if args.command is None:
-        return open_window(parser)
+        return open_window(parser, args.machine_replay)
     as_json = bool(getattr(args, "json", False))
     try:
         return execute(args, probing)
@@ -118,11 +124,11 @@ def execute(args: argparse.Namespace, probing: Probing) -> int:
         session.close()
 
 
-def open_window(parser: argparse.ArgumentParser) -> int:
+def open_window(parser: argparse.ArgumentParser, replay: str | None) -> int:
     """Start the window program and wait for it."""
     from app.cli.window import start
 
-    return start(parser)
+    return start(parser, replay)
 
 
 def use_utf8() -> None:

@@ -58,7 +58,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's own arguments."""
     parser.add_argument("--record", metavar="DIR", help="write this machine as a recording")
     parser.add_argument(
-        "--replay", dest="machine_replay", metavar="DIR", help="show a recorded machine"
+        "--replay",
+        dest="machine_replay",
+        metavar="DIR",
+        default=argparse.SUPPRESS,
+        help="show a recorded machine",
     )
     parser.add_argument(
         "--measure",

@@ -18,6 +18,9 @@ def test_findings_are_shown_with_their_remedy(kit: Kit, qtbot: QtBot) -> None:
     )
     assert len(page._list.findChildren(Card)) == 1
     assert page._empty.isHidden()
+    said = " ".join(label.text() for label in page._list.findChildren(QLabel))
+    assert "Plug in before measuring" in said
+    assert "To see that it worked: rigtune probe shows mains power" in said
     page.show_findings([])
     assert not page._empty.isHidden()
 
