@@ -73,11 +73,13 @@ def test_every_recorded_machine_can_be_shown(
 def test_the_window_opens_on_a_recorded_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a command, --replay names the machine that the window shows."""
     started: list[list[str]] = []
-    done = subprocess.CompletedProcess([], 0)
+
+    def start(line: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
+        started.append(line)
+        return subprocess.CompletedProcess(line, 0)
+
     monkeypatch.setattr("app.cli.window.has_display", lambda: True)
-    monkeypatch.setattr(
-        "app.cli.window.subprocess.run", lambda line, **_: started.append(line) or done
-    )
+    monkeypatch.setattr("app.cli.window.subprocess.run", start)
     assert run(["--replay", "folder"], registry) == 0
     assert started[0][-2:] == ["--replay", "folder"]
     assert recording(["rigtune-gui", "--replay", "folder"]) == "folder"
