@@ -3,7 +3,15 @@
 from typing import Any
 
 from app.domain.machine import GpuInfo
-from probes.nvidia_answers import FORGET, absence_of, first, memory_of, part, throttle_names
+from probes.nvidia_answers import (
+    FORGET,
+    absence_of,
+    adapter,
+    first,
+    memory_of,
+    part,
+    throttle_names,
+)
 from probes.nvml import Nvml
 from probes.pci import PciGpu
 from probes.reading import Absence, scaled
@@ -123,6 +131,7 @@ class Card:
             "temp_margin_c": self.ask(nvml, "nvmlDeviceGetMarginTemperature"),
             "temp_memory_c": self._memory_temperature(nvml),
             "fan_pct": self.ask(nvml, "nvmlDeviceGetFanSpeed"),
+            "adapter": adapter(self.ask(nvml, "nvmlDeviceGetPowerSource")),
             "pcie_gen": self.ask(nvml, "nvmlDeviceGetCurrPcieLinkGeneration"),
             "pcie_width": self.ask(nvml, "nvmlDeviceGetCurrPcieLinkWidth"),
             "processes": self._processes(nvml),

@@ -11,6 +11,7 @@ from probes.nvidia_answers import (
     cuda_version,
     driver_model,
     is_mobile,
+    is_on,
     memory_of,
     part,
     text_of,
@@ -74,6 +75,9 @@ def identify_card(nvml: Nvml, card: Card, ram_bytes: int | Absence) -> GpuInfo:
         "resizable_bar": all_addressable(bar, total),
         "mig": mig_role(card, ask),
         "pcie_gen_device_max": ask("nvmlDeviceGetGpuMaxPcieLinkGeneration"),
+        "n_cores": ask("nvmlDeviceGetNumGpuCores"),
+        "memory_bus_bits": ask("nvmlDeviceGetMemoryBusWidth"),
+        "ecc": is_on(ask("nvmlDeviceGetEccMode")),
     }
     return gpu_info(known, values)
 

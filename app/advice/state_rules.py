@@ -84,6 +84,14 @@ def power_brake(now: Situation) -> Iterator[Evidence]:
             yield {"gpu": name_of(gpu)}
 
 
+def weak_adapter(now: Situation) -> Iterator[Evidence]:
+    """The adapter cannot feed the card: the firmware lowers its limit."""
+    for gpu in now.machine.gpus:
+        told = (sample.adapter for sample in now.samples.get(gpu.key, ()))
+        if "undersized" in told:
+            yield {"gpu": name_of(gpu), "limit_w": now.reading(gpu, "power_limit_w")}
+
+
 def memory_low(now: Situation) -> Iterator[Evidence]:
     """Less is free than should stay free. A processor's carve-out is no such limit."""
     for gpu in now.machine.gpus:
@@ -257,6 +265,7 @@ STATE_RULES = (
     Rule("too_hot", WARNING, RIGTUNE, "nvml.h, clock event reasons", too_hot),
     Rule("near_slowdown", HINT, RIGTUNE, "nvml.h, temperature thresholds", near_slowdown),
     Rule("power_brake", PROBLEM, USER, "nvml.h, clock event reasons", power_brake),
+    Rule("weak_adapter", WARNING, USER, "nvml.h, nvmlDeviceGetPowerSource", weak_adapter),
     Rule(
         "memory_low",
         WARNING,

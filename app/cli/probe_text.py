@@ -97,6 +97,9 @@ def _identity(info: GpuInfo) -> list[str]:
         f"MIG {info.mig}" if info.mig is not None else None,
         f"driver model {info.driver_model.upper()}" if info.driver_model is not None else None,
         f"compute capability {info.compute_capability}" if info.compute_capability else None,
+        f"{info.n_cores:,} cores" if info.n_cores else None,
+        f"{info.memory_bus_bits}-bit memory" if info.memory_bus_bits else None,
+        "memory error correction on" if info.ecc else None,
         f"CUDA {info.cuda_version} at most" if info.cuda_version else None,
         _shared(info),
         rebar,
@@ -141,6 +144,8 @@ def _now(reading: GpuSample) -> list[str]:
         phrases.append(f"PCIe {reading.pcie_gen} x{reading.pcie_width}")
     if reading.shared_used_bytes is not None:
         phrases.append(f"{format_bytes(reading.shared_used_bytes)} of shared memory used")
+    if reading.adapter == "undersized":
+        phrases.append("its power adapter is too weak")
     if reading.throttle:
         phrases.append(f"limited by {', '.join(reading.throttle)}")
     return phrases

@@ -186,6 +186,9 @@ class GpuInfo(Record, frozen=True, kw_only=True):
         pcie_gen_device_max: Highest link generation of the card itself.
         numa_node: Memory node it hangs on.
         compute_timeout_ms: Time after which the kernel driver resets a compute job (Linux).
+        n_cores: Shader cores.
+        memory_bus_bits: Width of the memory interface.
+        ecc: Whether memory is error-corrected (it costs some of it).
         compute_timeout_source: ``default``, ``set`` (module parameter) or ``driver`` (its file).
         missing: Reason per absent field, by field name.
     """
@@ -226,6 +229,9 @@ class GpuInfo(Record, frozen=True, kw_only=True):
     numa_node: int | None = None
     compute_timeout_ms: int | None = None
     compute_timeout_source: str | None = None
+    n_cores: int | None = None
+    memory_bus_bits: int | None = None
+    ecc: bool | None = None
     missing: dict[str, str] = {}
 
     @property
@@ -273,6 +279,7 @@ class GpuSample(Record, frozen=True, kw_only=True):
         clock_memory_mhz: Memory clock.
         energy_j: Energy since the driver was loaded; the difference over time is the fairest draw.
         fan_pct: Fan speed.
+        adapter: What feeds the card: ``ac``, ``battery`` or ``undersized`` (a weak adapter).
         throttle: Reasons that slow the device now; ``None`` = unknown, empty = none.
         pcie_gen: Link generation now.
         pcie_width: Link width now.
@@ -299,6 +306,7 @@ class GpuSample(Record, frozen=True, kw_only=True):
     clock_memory_mhz: float | None = None
     energy_j: float | None = None
     fan_pct: float | None = None
+    adapter: str | None = None
     throttle: tuple[str, ...] | None = None
     pcie_gen: int | None = None
     pcie_width: int | None = None

@@ -107,6 +107,7 @@ CASES: dict[str, tuple[Situation, Situation]] = {
     "too_hot": (s.seen(throttle=("sw_thermal",)), s.seen(throttle=("sw_power_cap",))),
     "near_slowdown": (s.seen(temp_c=86.0), s.seen(temp_c=86.0, temp_margin_c=20.0)),
     "power_brake": (s.seen(throttle=("hw_power_brake",)), s.seen(throttle=("hw_slowdown",))),
+    "weak_adapter": (s.seen(adapter="undersized"), s.seen(adapter="ac")),
     "memory_low": (s.seen(vram_free_bytes=500 * MIB), s.seen(vram_free_bytes=520 * MIB)),
     "memory_taken": (
         s.seen(processes=(GpuProcess(pid=1, name="game", vram_bytes=2 * GIB),)),
