@@ -242,7 +242,7 @@ def _known(tree: Tree, card: Card) -> GpuInfo:
         vendor="nvidia",
         kind=GpuKind.DISCRETE,
         driver=None if isinstance(module, Absence) else _module_version(module),
-        node=card.pci.card if card.pci is not None else None,
+        node=card.pci.card if card.pci is not None else f"gpu{card.index}",
     )
 
 

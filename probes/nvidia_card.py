@@ -28,7 +28,7 @@ class Card:
 
     def __init__(self, pci: PciGpu | None, index: int = 0) -> None:
         """Know the card by its PCI device, or by NVML index where there is none."""
-        self.pci = pci
+        self.pci, self.index = pci, index
         # NVML wants the eight-digit domain.
         self.device = f"pci:{pci.pci_id:0>16}" if pci else f"index:{index}"
         self.key = pci.pci_id if pci else f"nvml:{index}"

@@ -48,7 +48,8 @@ def identify_card(nvml: Nvml, card: Card, ram_bytes: int | Absence) -> GpuInfo:
         name=name or None,
         vendor="nvidia",
         kind=GpuKind.INTEGRATED if unified else GpuKind.DISCRETE,
-        node=card.pci.card if card.pci else None,
+        # Without a bus the number under which NVML lists it is all that tells two cards apart.
+        node=card.pci.card if card.pci else f"gpu{card.index}",
     )
     limits = ask("nvmlDeviceGetPowerManagementLimitConstraints")
     low, high = limits if isinstance(limits, list) and len(limits) == 2 else (limits, limits)

@@ -84,7 +84,7 @@ def name_of(gpu: Gpu) -> str:
     if gpu.info is not None and gpu.info.name:
         return gpu.info.name
     if gpu.engine:
-        return gpu.engine[0].description
+        return gpu.engine[0].description or gpu.engine[0].name
     vendor = VENDOR_NAMES.get(gpu.info.vendor or "") if gpu.info is not None else None
     return f"{vendor} GPU {gpu.key}" if vendor else gpu.key
 

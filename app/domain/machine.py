@@ -236,12 +236,13 @@ class GpuInfo(Record, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """Identity: UUID, else PCI address, Vulkan UUID, Windows' LUID, else probe and name."""
+        """Identity: UUID, else PCI address, Vulkan UUID, Windows' LUID, else the probe's own word."""
         return (
             self.uuid
             or self.pci_id
             or self.vulkan_uuid
-            or (f"luid:{self.luid}" if self.luid else f"{self.probe}:{self.name}")
+            or (f"luid:{self.luid}" if self.luid else None)
+            or f"{self.probe}:{self.node or self.name or 'unnamed'}"
         )
 
 

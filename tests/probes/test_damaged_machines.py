@@ -1,15 +1,20 @@
 """Recorded machines with answers knocked out or made absurd: nothing breaks or shows rubbish."""
 
+import io
 import math
 import random
+import re
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from rich.console import Console
 
 from app.advice.rule import Situation
 from app.advice.rules import findings
+from app.cli import probe as page
+from app.cli.findings import view_of
 from app.domain.machine import GpuInfo, GpuSample
 from app.machine import join_machine, search_devices
 from app.session.recording import read_engine
@@ -93,4 +98,17 @@ def test_damaged_machine_gives_plausible_records(path: Path, seed: int) -> None:
         assert 0 <= device.free_bytes <= device.total_bytes
     read = {sample.key: (sample,) for sample in samples}
     shown = Situation(machine=machine, samples=read, host_sample=host_sample)
-    assert isinstance(findings(shown), tuple)
+    found = findings(shown)
+    document = page.ProbeDocument(
+        host=host,
+        gpus=tuple(page.gpu_view(g, read.get(g.key, ())) for g in machine.gpus),
+        engine=machine.engine,
+        unavailable={},
+        measured=None,
+        findings=tuple(view_of(finding) for finding in found),
+    )
+    assert msgspec.json.encode(document)
+    text = io.StringIO()
+    page.show(Console(file=text, width=160), document)
+    assert "None" not in text.getvalue()
+    assert "nan" not in re.findall(r"[a-z]+", text.getvalue().lower().replace("nan mode", ""))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.advice.rule import Situation
+from app.advice.rule import Situation, name_of
 from app.advice.rules import findings
 from app.domain.machine import OWN_ENGINE, Gpu, GpuKind, PowerSource
 from probes.reading import Absence
@@ -192,3 +192,14 @@ def test_what_rigtune_started_is_called_by_its_purpose() -> None:
         name = LiveSystem().process_name(child.pid)
         child.communicate(b"\n")
     assert name == OWN_ENGINE
+
+
+def test_two_cards_that_say_nothing_of_themselves_stay_two() -> None:
+    """Neither name nor identity nor address: the driver's own numbers keep them apart."""
+    answers: dict[str, Any] = {"nvmlDeviceGetCount()@system": 2}
+    for index in (0, 1):
+        answers[f"nvmlDeviceGetTemperatureV(0)@index:{index}"] = 40 + index
+    situation = seen(recorded({}, answers))
+    temperatures = [situation.reading(gpu, "temp_c") for gpu in situation.machine.gpus]
+    assert temperatures == [40.0, 41.0]
+    assert "None" not in " ".join(name_of(gpu) for gpu in situation.machine.gpus)
