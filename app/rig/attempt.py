@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 from app.domain.causes import Cause
 from app.domain.events import TrialProgress
-from app.domain.memory import DeviceMemory
 from app.domain.outcome import Outcome
 from app.domain.trial import Sample, TelemetryWindow, Trial, TrialRequest
 from app.domain.units import NS_PER_S
@@ -15,6 +14,7 @@ from app.worker.protocol import Failed, LoadFinished, Reply
 
 if TYPE_CHECKING:
     from app.domain.errors import ErrorInfo
+    from app.domain.memory import DeviceMemory
     from app.domain.settings import Settings
 
 
@@ -80,14 +80,9 @@ class Attempt:
         """Seconds the load took, ``None`` when there was none."""
         return self._load_s
 
-    @property
-    def host(self) -> DeviceMemory | None:
-        """The engine's own account of its buffers in RAM."""
-        return next((d for d in self._devices if d.device == "host"), None)
-
     def trial(self, load_id: int, elapsed_s: float) -> Trial:
         """Return the finished trial."""
-        host = self.host
+        host = next((d.total_bytes for d in self._devices if d.device == "host"), None)
         is_failed = self._error is not None
         return Trial(
             request=self.request,
@@ -97,7 +92,7 @@ class Attempt:
             prefill=tuple(self._samples["prefill"]),
             decode=tuple(self._samples["decode"]),
             device_bytes={d.device: d.total_bytes for d in self._devices if d.device != "host"},
-            host_bytes=host.total_bytes if host is not None else None,
+            host_bytes=host,
             load_s=self._load_s,
             elapsed_s=elapsed_s,
             telemetry=self.telemetry,

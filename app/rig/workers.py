@@ -1,7 +1,7 @@
 """The rig of real worker processes."""
 
 import time
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
@@ -17,7 +17,6 @@ from app.domain.units import MIB
 from app.rig.attempt import Attempt
 from app.rig.death import explain
 from app.rig.ends import WorkerEnd, WorkerSilent
-from app.rig.overflow import Card, with_overflow
 from app.rig.planner import Planned, Planner, plan_with
 from app.rig.process import TICK_S, Launch, WorkerProcess, start_worker
 from app.worker import protocol
@@ -72,7 +71,6 @@ class WorkerRig:
         window: OpenWindow | None = None,
         free_now: FreeNow | None = None,
         judge: Judge | None = None,
-        cards: Mapping[str, Card] | None = None,
     ) -> None:
         """Prepare; nothing is started yet.
 
@@ -84,7 +82,6 @@ class WorkerRig:
             window: Opens a telemetry window for the processes named.
             free_now: Free bytes of an engine device now, by probe; ``None`` = as at ``hello``.
             judge: Asks ``plan`` and adds verdicts; without it they are ``unknown``.
-            cards: Engine device → card as the window knows it, for those with own memory.
         """
         self._model = model
         self._host = host
@@ -93,7 +90,6 @@ class WorkerRig:
         self._open_window = window
         self._free_now = free_now
         self._judge = judge
-        self._cards = cards or {}
         self._planner = Planner(self._launch, model.path)
         self._worker: WorkerProcess | None = None
         self._ended: list[WorkerProcess] = []
@@ -176,7 +172,6 @@ class WorkerRig:
             yield from self._run(attempt, seen)
         attempt.telemetry = seen.result if seen else None
         trial = attempt.trial(self._load_id, time.monotonic() - start_s)
-        trial = with_overflow(trial, self._cards, attempt.host)
         yield TrialFinished(index=0, trial=trial)
 
     def now_s(self) -> float:

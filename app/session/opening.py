@@ -14,7 +14,6 @@ from app.domain.settings import Settings
 from app.domain.sweep import SearchDevice, SearchHost
 from app.machine import kind_of, search_devices
 from app.memory import Memory, Overhead
-from app.rig.overflow import Card
 from app.rig.pins import Pin
 from app.rig.process import Launch
 from app.rig.workers import FreeNow, Plan, WorkerRig
@@ -149,17 +148,6 @@ def pinned(launch: Launch, machine: Machine, devices: Iterable[str]) -> Launch:
     return msgspec.structs.replace(launch, pins=tuple(pins))
 
 
-def cards_of(machine: Machine) -> dict[str, Card]:
-    """Return engine device → card as telemetry knows it, for cards with memory of their own."""
-    found: dict[str, Card] = {}
-    for gpu in machine.gpus:
-        info = gpu.info
-        if info is not None and kind_of(gpu) is GpuKind.DISCRETE:
-            total = info.vram_budget_bytes or info.vram_total_bytes
-            found |= {d.name: Card(key=gpu.key, total_bytes=total) for d in gpu.engine}
-    return found
-
-
 def open_rig(
     spec: ModelSpec,
     machine: Machine,
@@ -188,7 +176,6 @@ def open_rig(
         window=telemetry.window if telemetry else None,
         free_now=free_now,
         judge=judge,
-        cards=cards_of(machine),
     )
     memory = memory_for(spec, machine, usable, headroom_bytes=headroom_bytes, plan=rig.plan)
     return rig, memory
