@@ -236,7 +236,7 @@ class GpuInfo(Record, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """Identity: UUID, else PCI address, Vulkan UUID, Windows' LUID, else the probe's own word."""
+        """Identity: UUID, PCI address, Vulkan UUID, Windows' LUID, else the probe's own word."""
         return (
             self.uuid
             or self.pci_id
