@@ -39,6 +39,7 @@ from app.session.opening import (
     usable_devices,
 )
 from app.session.recording import read_engine, write_engine
+from app.session.same_cards import on_same_cards
 from app.session.serving import Server
 from app.session.talk import Chat
 from app.session.tuning import Tuning, advised, follow
@@ -456,6 +457,11 @@ class Session:
         if spec.chat_template is None:
             notes.append("This model has no chat template: it completes text, it does not answer.")
         machine = self.machine(wake=True)
+        if profile is not None:
+            settings, gone = on_same_cards(settings, profile.device_keys, machine)
+            if gone:
+                lost = ", ".join(gone)
+                notes.append(f"The profile's device {lost} is not there now; the others are used.")
         names = settings.devices or (d.id for d in usable_devices(machine))
         launch = pinned(self._launch, machine, names if settings.n_gpu_layers else settings.devices)
         return spec, settings, launch, profile.id if profile else None, tuple(notes)

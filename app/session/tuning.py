@@ -16,6 +16,7 @@ from app.domain.sweep import Recommended, SweepPlan, SweepRequest, SweepResult, 
 from app.domain.trial import Trial
 from app.rig.interface import Rig
 from app.rig.replay_file import Replay, check_target, write_replay
+from app.session.same_cards import keys_of
 from app.store import Profile, Store, sweep_fingerprint, what_changed
 from app.store.records import engine_name, machine_name
 from app.sweep.policy import POLICY_VERSION
@@ -189,6 +190,7 @@ class Tuning:
             decode_tok_s=best.decode_tok_s,
             request_s=best.request_s,
             device_bytes=best.device_bytes,
+            device_keys=keys_of(best.settings, self._machine),
             machine=machine_name(self._machine),
             engine=engine_name(self._machine.engine),
             sweep_id=sweep_id,
