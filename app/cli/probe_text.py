@@ -25,6 +25,16 @@ LOOKED_FOR = {
     "power_w": "power",
 }
 """What people look for first: its absence is said with the reason."""
+THROTTLE_WORDS = {
+    "sw_power_cap": "its power limit (normal under load)",
+    "sw_thermal": "its temperature",
+    "hw_thermal": "a critical temperature",
+    "hw_slowdown": "a hardware slowdown",
+    "hw_power_brake": "a power brake of supply or board",
+    "app_clocks": "a clock setting",
+    "sync_boost": "the slowest card of its group",
+    "display_clocks": "the display's clocks",
+}
 POWER_WORDS = {
     PowerSource.AC: "mains",
     PowerSource.BATTERY: "battery",
@@ -147,7 +157,8 @@ def _now(reading: GpuSample) -> list[str]:
     if reading.adapter == "undersized":
         phrases.append("its power adapter is too weak")
     if reading.throttle:
-        phrases.append(f"limited by {', '.join(reading.throttle)}")
+        words = (THROTTLE_WORDS.get(r, r.replace("_", " ")) for r in reading.throttle)
+        phrases.append(f"limited by {', '.join(words)}")
     return phrases
 
 
