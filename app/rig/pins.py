@@ -35,8 +35,11 @@ def visible_to_cuda(pins: Sequence[Pin]) -> str | None:
     """Return ``CUDA_VISIBLE_DEVICES`` for the pinned cards; ``None`` where it cannot be said.
 
     CUDA opens a context of hundreds of MiB on every card it sees, and wakes it: it gets to see
-    only what is used. Cards of other backends need none of it.
+    only what is used. Other backends need none of it, except that AMD's obeys the same variable:
+    where it is used, nothing is said.
     """
+    if any(pin.name.startswith(("ROCm", "HIP")) for pin in pins):
+        return None
     cards = [pin.uuid for pin in pins if pin.name.startswith("CUDA")]
     known = [uuid for uuid in cards if uuid is not None]
     if len(known) < len(cards):

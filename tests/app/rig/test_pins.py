@@ -45,6 +45,12 @@ def test_cuda_sees_nothing_where_another_backend_works() -> None:
     assert visible_to_cuda([]) == "-1"
 
 
+def test_amds_backend_is_not_hidden_with_cuda() -> None:
+    """ROCm obeys CUDA's variable too: a card chosen there must stay visible."""
+    assert visible_to_cuda([Pin(name="ROCm0", pci_id="0000:03:00.0")]) is None
+    assert visible_to_cuda([FIRST, Pin(name="ROCm0", pci_id="0000:03:00.0")]) is None
+
+
 def test_a_card_without_identity_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the vendor's identity is unknown the user's own choice stands."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
