@@ -17,8 +17,6 @@ _WINDOWS_CRASHES = {
     0xC0000409: "an abort",
 }
 _ILLEGAL_INSTRUCTION = 0xC000001D
-# nothing was loaded yet: neither settings nor a driver's speed can be the cause
-_START_HINT = "Reinstall RigTune; if you use --engine-dir, look whether its libraries are complete."
 
 
 def explain(end: WorkerEnd, phase: str) -> Cause:
@@ -69,8 +67,7 @@ def _by_code(code: int | None, phase: str, last: str) -> Cause:
         what = _WINDOWS_CRASHES[code & 0xFFFFFFFF]
         return _crash("crashed", f"The engine ended in {phase} by {what}.{last}", _crash_hint())
     how = "closed its connection" if code is None else f"ended with code {code}"
-    hint = _START_HINT if phase == "start" else _crash_hint()
-    return _crash("crashed", f"The engine {how} in {phase}.{last}", hint)
+    return _crash("crashed", f"The engine {how} in {phase}.{last}", _crash_hint())
 
 
 def _by_signal(number: int, phase: str, last: str) -> Cause:

@@ -30,7 +30,9 @@ def write_engine(directory: Path, engine: EngineInfo | None) -> None:
         devices = tuple(_anonymous(i, device) for i, device in enumerate(engine.devices))
         shown = msgspec.structs.replace(engine, devices=devices)
         part = file.with_suffix(".part")
-        part.write_bytes(msgspec.json.format(msgspec.json.encode(shown), indent=1) + b"\n")
+        text = msgspec.json.format(msgspec.json.encode(shown), indent=1).decode()
+        # A folder of the engine's lies in somebody's home.
+        part.write_text(text.replace(str(Path.home()), "~") + "\n", encoding="utf-8")
         part.replace(file)
     except OSError as error:
         message = f"The engine's devices could not be written to {file}: {error.strerror}."

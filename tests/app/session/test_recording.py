@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from app.domain.errors import EnvironmentProblem
@@ -38,6 +39,15 @@ def test_another_computers_address_is_left_out(tmp_path: Path) -> None:
     found = read_engine(tmp_path)
     assert found is not None
     assert found.devices[0].endpoint == "host0:0"
+
+
+def test_no_home_folder_is_named(tmp_path: Path) -> None:
+    """A build of the user's own has a path with the user's name."""
+    build = msgspec.structs.replace(engine(), version=f"{Path.home()}/llama.cpp")
+    write_engine(tmp_path, build)
+    found = read_engine(tmp_path)
+    assert found is not None
+    assert found.version == "~/llama.cpp"
 
 
 def test_an_engine_that_was_not_asked_leaves_no_old_one(tmp_path: Path) -> None:
