@@ -31,8 +31,7 @@ def write_engine(directory: Path, engine: EngineInfo | None) -> None:
         shown = msgspec.structs.replace(engine, devices=devices)
         part = file.with_suffix(".part")
         text = msgspec.json.format(msgspec.json.encode(shown), indent=1).decode()
-        # A folder of the engine's lies in somebody's home.
-        part.write_text(text.replace(str(Path.home()), "~") + "\n", encoding="utf-8")
+        part.write_text(_without_home(text) + "\n", encoding="utf-8")
         part.replace(file)
     except OSError as error:
         message = f"The engine's devices could not be written to {file}: {error.strerror}."
@@ -58,6 +57,14 @@ def read_engine(directory: Path) -> EngineInfo | None:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         message = f"{file} does not hold the devices of an engine: {error}."
         raise EnvironmentProblem("broken_recording", message, _HINT) from error
+
+
+def _without_home(text: str) -> str:
+    """Return JSON without the path of somebody's home, where an engine of their own may lie."""
+    home = str(Path.home())
+    if len(home) <= len("C:\\"):
+        return text
+    return text.replace(msgspec.json.encode(home).decode()[1:-1], "~")
 
 
 def _anonymous(index: int, device: EngineDevice) -> EngineDevice:
