@@ -2,21 +2,23 @@
 
 from app.domain.machine import PowerSource
 from app.domain.sweep import Reason
-from app.power.records import GovernedDevice, Reading
+from app.power.records import GovernedDevice, Mode, Reading, Wish
 from app.power.sensing import usable
 from app.power.state import GovernorState
+from app.power.targets import effective_mode
 
 UNREACHABLE_S = 180.0
 """How long it must be too warm with nothing left to turn before that is said."""
 
 
 def notes_of(
-    device: GovernedDevice, state: GovernorState, reading: Reading, target_c: float
+    device: GovernedDevice, wish: Wish, state: GovernorState, reading: Reading, target_c: float
 ) -> tuple[Reason, ...]:
     """Return the notes for the status line.
 
     Args:
         device: What may be done.
+        wish: What the user asked for.
         state: After the reading.
         reading: The machine now.
         target_c: Target temperature of the core.
@@ -29,7 +31,7 @@ def notes_of(
     unreachable = (
         over is not None and state.t_s is not None and state.t_s - over >= UNREACHABLE_S,
         Reason(
-            code="target_unreachable",
+            code=_why_over(wish, reading),
             data={
                 "temp_c": None if sensed.core_c is None else round(sensed.core_c, 1),
                 "target_c": round(target_c, 1),
@@ -49,3 +51,9 @@ def notes_of(
     )
     alarm = () if state.alarm is None else (state.alarm,)
     return (*(note for is_set, note in flags if is_set), *withheld, *alarm)
+
+
+def _why_over(wish: Wish, reading: Reading) -> str:
+    """Full mode does not pace, so there it is no failure that the firmware has to step in."""
+    is_full = wish.target_c is None and effective_mode(wish.mode, reading) is Mode.FULL
+    return "left_to_firmware" if is_full else "target_unreachable"
