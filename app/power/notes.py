@@ -5,7 +5,7 @@ from app.domain.sweep import Reason
 from app.power.records import GovernedDevice, Mode, Reading, Wish
 from app.power.sensing import usable
 from app.power.state import GovernorState
-from app.power.targets import effective_mode
+from app.power.targets import ASSUMED_SLOWDOWN_C, effective_mode
 
 UNREACHABLE_S = 180.0
 """How long it must be too warm with nothing left to turn before that is said."""
@@ -45,7 +45,10 @@ def notes_of(
         (sensed.is_blind and sensed.was_seen, Reason(code=sensor)),
         (sensed.is_blind and not sensed.was_seen, Reason(code="no_temperature")),
         (sensed.memory_c is None, Reason(code="memory_temperature_not_readable")),
-        (usable(device.slowdown_c) is None, Reason(code="slowdown_assumed")),
+        (
+            usable(device.slowdown_c) is None,
+            Reason(code="slowdown_assumed", data={"assumed_c": ASSUMED_SLOWDOWN_C}),
+        ),
         (reading.source is PowerSource.BATTERY, Reason(code="on_battery")),
         unreachable,
     )

@@ -2,19 +2,19 @@
 
 import ast
 import string
-import tomllib
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from app.advice.text import catalogue
 from app.power.records import Mode, Wish
 from tests.fakes.governed import Run
 from tests.fakes.thermal_cards import LAPTOP_4060, RTX_3090
 from tests.fakes.thermal_plant import Plant
 
 ROOT = Path(__file__).resolve().parents[3]
-TEXTS = tomllib.loads((ROOT / "assets/text/power.en.toml").read_text("utf-8"))["power"]
+TEXTS = catalogue("en")["power"]
 SOURCES = sorted((ROOT / "app/power").rglob("*.py"))
 
 # Answers of the helper to a client that makes a mistake: they end up in an error's text.
