@@ -95,8 +95,9 @@ class PowerControl:
         self._state = GovernorState()
         self._said_s = clock()
         self._is_paused = False
-        if helper is not None and helper.facts is not None:
-            log.mark(device.key, helper.facts.pci_id)
+        self._pci_id = helper.facts.pci_id if helper is not None and helper.facts else ""
+        if self._pci_id:
+            log.mark(device.key, self._pci_id)
 
     def set_wish(self, wish: Wish) -> None:
         """Follow another mode, target or cap from the next reading on."""
@@ -194,7 +195,7 @@ class PowerControl:
         """Note how the helper's end went; unknown or failed stays pending for the next start."""
         self._log_results(results or (), reason)
         if results is not None and all(result.result != "failed" for result in results):
-            self._log.unmark()
+            self._log.unmark(self._pci_id)
 
     def _log_results(self, results: tuple[PutBack, ...], reason: Reason) -> None:
         for result in results:

@@ -40,6 +40,7 @@ def notes_of(
             },
         ),
     )
+    assumed = Reason(code="slowdown_assumed", data={"assumed_c": ASSUMED_SLOWDOWN_C})
     sensor = "temperature_stuck" if sensed.is_stuck else "temperature_lost"
     flags = (
         (sensed.is_blind and sensed.was_seen, Reason(code=sensor)),
@@ -47,7 +48,7 @@ def notes_of(
         (sensed.memory_c is None, Reason(code="memory_temperature_not_readable")),
         (
             usable(device.slowdown_c) is None,
-            Reason(code="slowdown_assumed", data={"assumed_c": ASSUMED_SLOWDOWN_C}),
+            assumed,
         ),
         (reading.source is PowerSource.BATTERY, Reason(code="on_battery")),
         unreachable,

@@ -73,6 +73,8 @@ def restore_pending(
     client = helper()
     results = client.greet()
     client.end()
-    if all(result.result != "failed" for result in results):
-        log.unmark()
+    failed = {result.pci_id for result in results if result.result == "failed"}
+    for pending in log.pending():
+        if pending.pci_id not in failed:
+            log.unmark(pending.pci_id)
     return results
