@@ -3,11 +3,14 @@
 import time
 from collections.abc import Callable
 
+import msgspec
+
 from app.domain.pacing import Pace
 from app.domain.record import Record
 from app.domain.sweep import Reason
 from app.power.changes import Change, ChangeLog, now_utc
 from app.power.client import LEASE_S, HelperClient, HelperGone
+from app.power.devices import check_cap
 from app.power.governor import govern, release, settle
 from app.power.protocol import (
     Applied,
@@ -100,7 +103,15 @@ class PowerControl:
             log.mark(device.key, self._pci_id)
 
     def set_wish(self, wish: Wish) -> None:
-        """Follow another mode, target or cap from the next reading on."""
+        """Follow another mode, target or cap from the next reading on.
+
+        Raises:
+            UsageProblem: The cap is outside what the device allows.
+        """
+        if self._helper is None:
+            wish = msgspec.structs.replace(wish, cap_w=None)
+        elif wish.cap_w is not None:
+            check_cap(self._device, wish.cap_w)
         self._wish = wish
 
     def tick(self, reading: Reading) -> PowerStatus:

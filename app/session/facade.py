@@ -11,7 +11,7 @@ from app import library
 from app.domain.errors import EnvironmentProblem
 from app.domain.events import RigEvent, SweepEvent
 from app.domain.finding import Check
-from app.domain.machine import Machine, PowerState, ProbeSet
+from app.domain.machine import GpuInfo, Machine, PowerState, ProbeSet
 from app.domain.memory import Verdict
 from app.domain.model import ModelSpec
 from app.domain.settings import FlashAttn, Settings
@@ -34,6 +34,7 @@ from app.session.opening import (
     search_host,
     usable_devices,
 )
+from app.session.power import Power, governed_gpus
 from app.session.serving import Server
 from app.session.talk import Chat
 from app.session.tuning import Tuning, follow
@@ -65,6 +66,9 @@ class Session:
     """The façade. Made by a composition root, closed by it.
 
     Everything slow happens in the iterators and methods called; nothing here touches a GUI.
+
+    Attributes:
+        power: Heat and power: what is chosen, how it stands, what was changed.
     """
 
     def __init__(
@@ -90,6 +94,7 @@ class Session:
         self._machine: Machine | None = None
         self._telemetry: Telemetry | None = None
         self._store: Store | None = None
+        self.power = Power(self._governed, self.telemetry)
 
     # --- machine ---------------------------------------------------------------------------
 
@@ -311,17 +316,18 @@ class Session:
 
         The model is loaded on entering it as a context manager (or by ``load``).
         """
-        return Chat(*self._chosen(model, profile_id))
+        return Chat(*self._chosen(model, profile_id), power=self.power)
 
     def serve(self, model: str, profile_id: str | None = None) -> Server:
         """Return a local OpenAI-compatible server on the same settings as ``chat``.
 
         Nothing is loaded before its ``run`` is iterated.
         """
-        return Server(*self._chosen(model, profile_id))
+        return Server(*self._chosen(model, profile_id), power=self.power)
 
     def close(self) -> None:
-        """Stop telemetry and close the store."""
+        """Put limits back, stop telemetry and close the store."""
+        self.power.end()
         if self._telemetry is not None:
             self._telemetry.stop()
         if self._store is not None:
@@ -345,6 +351,16 @@ class Session:
         if self._store is None:
             self._store = Store.open()
         return self._store
+
+    def _governed(self, names: tuple[str, ...]) -> dict[str, GpuInfo]:
+        """Return the GPUs behind engine devices; the engine is not asked only for that."""
+        machine = self._machine
+        if machine is None:
+            probes = self._probe_set()
+            infos = [info for probe in probes.gpus for info in probe.identify()]
+            machine = join_machine(probes.host.identify(), infos)
+            self.telemetry().rename(aliases(machine))
+        return governed_gpus(machine, names)
 
     def _lease(self, purpose: str) -> Lease:
         return Lease(purpose)
