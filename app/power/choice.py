@@ -20,7 +20,7 @@ class PowerChoice(Record, frozen=True, kw_only=True):
     Attributes:
         mode: How warm devices may get; ``full`` holds nothing back that the firmware would not.
         target_c: Target temperature instead of the mode's, °C.
-        caps_w: Power limits to stay below, by device.
+        caps_w: Power limits to stay below, by device; ``""`` = every other device.
         use_helper: Whether limits may be set, for which the system asks for a password.
         price_per_kwh: The user's tariff; ``None`` = not told, so there are no costs to show.
         currency: What the tariff is in, as text.
@@ -35,7 +35,9 @@ class PowerChoice(Record, frozen=True, kw_only=True):
 
     def wish(self, key: str) -> Wish:
         """Return what is wanted of one device."""
-        return Wish(mode=self.mode, target_c=self.target_c, cap_w=self.caps_w.get(key))
+        return Wish(
+            mode=self.mode, target_c=self.target_c, cap_w=self.caps_w.get(key, self.caps_w.get(""))
+        )
 
 
 def checked(choice: PowerChoice) -> PowerChoice:

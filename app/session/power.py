@@ -11,13 +11,18 @@ from app.domain.record import Record
 from app.domain.settings import Settings
 from app.estimate.kv import kv_bytes_per_token
 from app.machine import kind_of
+from app.power.admin import AdminCommand, limit_command, this_system
 from app.power.changes import Change, ChangeLog, Pending
 from app.power.choice import PowerChoice, checked, load_choice, save_choice
 from app.power.client import HelperClient, start_helper
+from app.power.devices import expected_range, reading_of
 from app.power.keeper import DeviceState, Keeper, Spent
 from app.power.protocol import PutBack
 from app.power.speed import Load
 from app.power.start import restore_pending
+
+SUGGESTED_FRAC = 0.8
+"""Of the limit found: published curves lose under 2 % of decode there (cards with room below)."""
 
 
 class LiveReadings(Protocol):
@@ -78,6 +83,32 @@ class PowerState(Record, frozen=True, kw_only=True):
     is_paused: bool = False
     answer: EnergyReport | None = None
     conversation: EnergyReport | None = None
+
+
+class PowerDevice(Record, frozen=True, kw_only=True):
+    """What is known of a device's heat and limit without any rights.
+
+    Attributes:
+        key: ``Gpu.key``.
+        name: Marketing name.
+        temp_c: Core temperature now.
+        slowdown_c: Where its firmware slows it down.
+        power_w: Draw now.
+        limit_w: Limit in force.
+        range_w: Limits that the helper may be able to set; only its set and read back proves it.
+        why_not: Code of why there is none (``power`` texts).
+        commands: For an administrator: what sets four fifths of the limit, and what undoes it.
+    """
+
+    key: str
+    name: str
+    temp_c: float | None = None
+    slowdown_c: float | None = None
+    power_w: float | None = None
+    limit_w: float | None = None
+    range_w: tuple[float, float] | None = None
+    why_not: str | None = None
+    commands: tuple[AdminCommand, ...] = ()
 
 
 class Power:
@@ -202,6 +233,12 @@ class Power:
         if self._keeper is not None:
             self._keeper.resume()
 
+    def devices(self) -> tuple[PowerDevice, ...]:
+        """Return every GPU with what can be said of its heat and limit now; wakes none."""
+        found = self._devices(())
+        self._telemetry().sample_now()
+        return tuple(device_of(key, info, self._latest(key)) for key, info in found.items())
+
     # --- what was done -----------------------------------------------------------------------
 
     def history(self, n: int = 50) -> tuple[Change, ...]:
@@ -227,8 +264,11 @@ class Power:
         return self._log
 
     def _read(self, key: str) -> Sequence[GpuSample]:
+        self._telemetry().sample_now()
+        return self._latest(key)
+
+    def _latest(self, key: str) -> Sequence[GpuSample]:
         telemetry = self._telemetry()
-        telemetry.sample_now()
         return [s for s in telemetry.latest(key) if not telemetry.is_stale(s)]
 
     def _host(self) -> HostSample | None:
@@ -247,6 +287,25 @@ def report_of(spent: Spent, choice: PowerChoice) -> EnergyReport:
         currency=choice.currency,
         source=use.source,
     )
+
+
+def device_of(key: str, info: GpuInfo, samples: Sequence[GpuSample]) -> PowerDevice:
+    """Return what is known of a device, and what an administrator could do about its limit."""
+    now = reading_of(samples, None, active=False)
+    limit_w = now.power_limit_w
+    allowed = expected_range(info, limit_w)
+    if isinstance(allowed, str):
+        return PowerDevice(
+            key=key, name=info.name or key, temp_c=now.temp_c, slowdown_c=info.temp_slowdown_c,
+            power_w=now.power_w, limit_w=limit_w, why_not=allowed,
+        )  # fmt: skip
+    wanted = max(allowed.low, round(SUGGESTED_FRAC * allowed.high))
+    command = limit_command(info, wanted, allowed.now, this_system())
+    return PowerDevice(
+        key=key, name=info.name or key, temp_c=now.temp_c, slowdown_c=info.temp_slowdown_c,
+        power_w=now.power_w, limit_w=limit_w, range_w=(allowed.low, allowed.high),
+        commands=() if command is None else (command,),
+    )  # fmt: skip
 
 
 def governed_gpus(machine: Machine, names: tuple[str, ...]) -> dict[str, GpuInfo]:

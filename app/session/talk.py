@@ -44,6 +44,7 @@ class Chat:
             the name of a built-in one (the user's choice after ``check_template``).
         stop: Strings that end answers (also a choice after ``check_template``).
         idle_s: Seconds without a question after which ``unload_if_idle`` unloads the model.
+        power: Heat and power of the devices it runs on; ``None`` = not governed.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class Chat:
         self._lease = lease or Lease("chat")
         self._is_holding = False
         self._is_idle = False
-        self._power = power
+        self.power = power
         self._keeper: Keeper | None = None
         self._clock_s = clock_s
         self._used_s = clock_s()
@@ -212,8 +213,8 @@ class Chat:
         self._is_idle = False
         self.settings = self._engine.effective or self.settings
         self._used_s = self._clock_s()
-        if self._power is not None:
-            self._keeper = self._power.begin(self.spec, self.settings, self.set_pace)
+        if self.power is not None:
+            self._keeper = self.power.begin(self.spec, self.settings, self.set_pace)
 
     def _wake(self) -> Generator[TrialProgress, None, ErrorInfo | None]:
         """Load again what was unloaded for idleness; return why that failed."""
@@ -226,9 +227,9 @@ class Chat:
         return None
 
     def _release(self) -> None:
-        if self._power is not None and self._keeper is not None:
+        if self.power is not None and self._keeper is not None:
             # The keeper before the engine: a limit must not outlive what it was set for.
-            self._power.end()
+            self.power.end()
         self._keeper = None
         self._engine.close()
         if self._is_holding:
