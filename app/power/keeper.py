@@ -275,7 +275,7 @@ class Keeper:
         try:
             control, problem = start_control(
                 kept.info, self._choice.wish(key), set_pace=pace, use_helper=use_helper,
-                log=self._log, helper=self._helper,
+                log=self._log, helper=self._helper, clock=self._clock,
             )  # fmt: skip
         except EnvironmentProblem as error:
             problem = error.info
