@@ -14,6 +14,7 @@ from app.domain.sweep import (
     Tie,
 )
 from app.domain.trial import Rate, Sample, TelemetryWindow, Trial, Workload
+from app.session.capsweep import CapsResult
 from app.sweep.stats import rate
 
 
@@ -62,11 +63,12 @@ class TuneDocument(Record, frozen=True, kw_only=True):
     virtual_s: float
     reasons: tuple[Reason, ...]
     ties: tuple[Tie, ...]
+    caps: CapsResult | None
     error: ErrorInfo | None
 
 
-def document_of(result: SweepResult) -> TuneDocument:
-    """Return the JSON view of a search's result."""
+def document_of(result: SweepResult, caps: CapsResult | None = None) -> TuneDocument:
+    """Return the JSON view of a search's result, and of the power limits measured after it."""
     return TuneDocument(
         status=result.status,
         recommended=result.recommended,
@@ -81,6 +83,7 @@ def document_of(result: SweepResult) -> TuneDocument:
         virtual_s=result.virtual_s,
         reasons=result.reasons,
         ties=result.ties,
+        caps=caps,
         error=result.error,
     )
 

@@ -15,7 +15,7 @@ from app.domain.machine import GpuInfo, Machine, PowerState, ProbeSet
 from app.domain.memory import Verdict
 from app.domain.model import ModelSpec
 from app.domain.settings import FlashAttn, Settings
-from app.domain.sweep import SweepRequest, SweepResult
+from app.domain.sweep import GOAL_WORKLOADS, BudgetName, Goal, SweepRequest, SweepResult
 from app.domain.trial import TrialRequest
 from app.export import export
 from app.gguf import read_model
@@ -25,6 +25,7 @@ from app.rig.lease import Lease
 from app.rig.planner import ask_engine
 from app.rig.process import Launch
 from app.rig.replay import ReplayRig
+from app.session.capsweep import CapsEvent
 from app.session.doctor import examine
 from app.session.opening import (
     measurable,
@@ -274,6 +275,34 @@ class Session:
                 yield from tuning.run(plan, rig, cancel, resumed=resumed, record=path)
             finally:
                 rig.close()
+
+    def sweep_caps(
+        self,
+        model: str,
+        settings: Settings,
+        *,
+        budget: BudgetName = BudgetName.STANDARD,
+        cancel: threading.Event,
+    ) -> Iterator[CapsEvent]:
+        """Measure what each power limit gives on tuned settings; the last event is the result.
+
+        The system may ask for a password. Every limit is put back, however it ends.
+
+        Args:
+            model: Path, id or ``demo``.
+            settings: What the search recommended.
+            budget: How many limits to try.
+            cancel: Set it to stop; what was measured is kept.
+
+        Raises:
+            EnvironmentProblem: The model cannot be loaded, or the engine failed.
+        """
+        spec = runnable(self.inspect(model))
+        with self._lease("caps"):
+            yield from self.power.sweep_caps(
+                spec, settings, GOAL_WORKLOADS[Goal.QUIET],
+                launch=self._launch, budget=budget, cancel=cancel,
+            )  # fmt: skip
 
     def tune_replay(
         self, path: Path, request: SweepRequest, seed: int | None, cancel: threading.Event

@@ -1,6 +1,7 @@
 """Heat and power as the surfaces see them: what is chosen, how it stands, what was changed."""
 
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Protocol
 
 from app.domain.errors import EnvironmentProblem, ErrorInfo
@@ -9,6 +10,8 @@ from app.domain.model import ModelSpec
 from app.domain.pacing import Pace
 from app.domain.record import Record
 from app.domain.settings import Settings
+from app.domain.sweep import BudgetName
+from app.domain.trial import Workload
 from app.estimate.kv import kv_bytes_per_token
 from app.machine import kind_of
 from app.power.admin import AdminCommand, limit_command, this_system
@@ -20,6 +23,8 @@ from app.power.keeper import DeviceState, Keeper, Spent
 from app.power.protocol import PutBack
 from app.power.speed import Load
 from app.power.start import restore_pending
+from app.rig.process import Launch
+from app.session.capsweep import CapsEvent, CapSweep
 
 SUGGESTED_FRAC = 0.8
 """Of the limit found: published curves lose under 2 % of decode there (cards with room below)."""
@@ -238,6 +243,27 @@ class Power:
         found = self._devices(())
         self._telemetry().sample_now()
         return tuple(device_of(key, info, self._latest(key)) for key, info in found.items())
+
+    def sweep_caps(
+        self,
+        spec: ModelSpec,
+        settings: Settings,
+        workload: Workload,
+        *,
+        launch: Launch,
+        budget: BudgetName = BudgetName.STANDARD,
+        cancel: threading.Event,
+    ) -> Generator[CapsEvent, None, None]:
+        """Measure what each power limit gives (or each pace); the last event is the result.
+
+        Nothing else of RigTune may use the devices meanwhile.
+        """
+        sweep = CapSweep(
+            spec, settings, workload, readings=self._read, helper=self._helper,
+            devices=self._devices(settings.devices) if settings.n_gpu_layers else {},
+            log=self._log_now(), launch=launch, budget=budget, cancel=cancel,
+        )  # fmt: skip
+        yield from sweep.run()
 
     # --- what was done -----------------------------------------------------------------------
 
