@@ -216,8 +216,8 @@ class Power:
 
     @property
     def state(self) -> PowerState:
-        """How things stand."""
-        keeper, choice = self._keeper, self.choice
+        """How things stand; reads no file, so it may be asked on any thread."""
+        keeper, choice = self._keeper, self._choice or PowerChoice()
         if keeper is None:
             return PowerState(choice=choice)
         return PowerState(
