@@ -31,6 +31,7 @@ from app.cli.output import (
     progress_console,
     report_problem,
 )
+from app.cli.power_options import tell_pending
 from app.domain.errors import EnvironmentProblem, ErrorInfo, UsageProblem
 from app.runtime import log_dir, version
 from app.session import Probing, Session
@@ -125,6 +126,8 @@ def execute(args: argparse.Namespace, probing: Probing) -> int:
         engine_dir=args.engine_dir,
     )
     try:
+        if args.command != power.NAME:
+            tell_pending(session.power)
         return int(args.run(args, session))
     finally:
         session.close()

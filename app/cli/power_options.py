@@ -7,7 +7,7 @@ import msgspec
 
 from app.advice.text import render_power
 from app.cli.output import progress_console
-from app.domain.errors import UsageProblem
+from app.domain.errors import EnvironmentProblem, UsageProblem
 from app.domain.units import MISSING, significant
 from app.power.choice import PowerChoice, checked
 from app.power.keeper import DeviceState
@@ -55,9 +55,17 @@ def choice_from(args: argparse.Namespace, known: PowerChoice) -> PowerChoice:
 
 
 def apply_power(args: argparse.Namespace, power: Power) -> None:
-    """Follow the options in this run only, and say what an earlier run left behind."""
+    """Follow the options in this run only."""
     power.choose(choice_from(args, power.choice), keep=False)
-    for pending in power.pending():
+
+
+def tell_pending(power: Power) -> None:
+    """Say what an earlier run left changed, and how to put it back; any command may find it."""
+    try:
+        left = power.pending()
+    except EnvironmentProblem:
+        return  # without a place for files there is nothing on record
+    for pending in left:
         text = f"{pending.pci_id} still has the power limit of an earlier run"
         progress_console().print(
             f"({text}: rigtune power --restore puts it back)", style="yellow", markup=False

@@ -102,6 +102,11 @@ class PowerControl:
         if self._pci_id:
             log.mark(device.key, self._pci_id)
 
+    @property
+    def has_helper(self) -> bool:
+        """Whether hardware can be set."""
+        return self._helper is not None
+
     def set_wish(self, wish: Wish) -> None:
         """Follow another mode, target or cap from the next reading on.
 

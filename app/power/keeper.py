@@ -26,7 +26,7 @@ TICK_S = 1.0
 _NS_PER_S = 1e9
 
 Readings = Callable[[str], Sequence[GpuSample]]
-"""Reads a device now; stale readings are left out."""
+"""Returns what was read of a device, best probe first; stale readings are left out."""
 
 
 class DeviceState(Record, frozen=True, kw_only=True):
@@ -80,7 +80,7 @@ class Keeper:
         choice: PowerChoice,
         *,
         readings: Readings,
-        host: Callable[[], HostSample | None],
+        refresh: Callable[[], HostSample | None],
         set_pace: Callable[[Pace], None],
         load: Load | None = None,
         log: ChangeLog | None = None,
@@ -92,8 +92,8 @@ class Keeper:
         Args:
             devices: What to govern, by the key that ``readings`` knows.
             choice: What the user wants.
-            readings: Reads one device.
-            host: Reads power source and mode.
+            readings: Returns the readings of one device.
+            refresh: Reads every device and the host now; returns power source and mode.
             set_pace: Passes a new pace to the engine's worker.
             load: What the model reads per token.
             log: Where changes are kept; ``None`` = the user's data folder.
@@ -102,11 +102,12 @@ class Keeper:
         """
         self._kept = {key: _Kept(key, info) for key, info in devices.items()}
         self._choice = choice
-        self._readings, self._host, self._set_pace = readings, host, set_pace
+        self._readings, self._refresh, self._set_pace = readings, refresh, set_pace
         self._log = log or ChangeLog()
         self._helper, self._clock = helper, clock
         self._speed = SpeedWatch(load)
         self._lock, self._counts = threading.RLock(), threading.Lock()
+        self._asking = threading.Lock()
         self._wake, self._is_over = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
         self._is_active = self._was_active = False
@@ -118,6 +119,8 @@ class Keeper:
 
     def start(self) -> None:
         """Begin to govern, on a thread; a password is asked for beside it."""
+        if not self._kept:
+            return
         self._thread = threading.Thread(target=self._run, name="power", daemon=True)
         self._thread.start()
         self._seek_beside()
@@ -141,7 +144,7 @@ class Keeper:
                 speed = self._speed.speed(now_s, self._n_tok, self._n_prompt + self._n_tok, duty)
             else:
                 self._speed.rest()
-            host, spent = self._host(), EnergyUse()
+            host, spent = self._refresh(), EnergyUse()
             for key, kept in self._kept.items():
                 if kept.control is None:
                     self._begin(key, kept, use_helper=False)
@@ -155,10 +158,12 @@ class Keeper:
 
     def seek_helpers(self) -> None:
         """Get the helper for every device; blocks while the system asks for a password."""
-        for key, kept in self._kept.items():
-            if self._is_over.is_set() or not self._choice.use_helper:
-                return
-            self._begin(key, kept, use_helper=True)
+        with self._asking:  # one prompt at a time, and none for what is there already
+            for key, kept in self._kept.items():
+                if self._is_over.is_set() or not self._choice.use_helper:
+                    return
+                if kept.control is None or not kept.control.has_helper:
+                    self._begin(key, kept, use_helper=True)
 
     # --- what the model does ---------------------------------------------------------------
 

@@ -183,13 +183,15 @@ class Power:
             What to tell about its answers; ``None`` where nothing can be kept on disk.
         """
         self.end()
+        self._telemetry()  # made here, because the keeper's thread must not make a second one
         devices = self._devices(settings.devices) if settings.n_gpu_layers else {}
         load = Load(
             weights_bytes=spec.weights_bytes, kv_bytes_per_token=kv_bytes_per_token(spec, settings)
         )
         try:
             keeper = Keeper(
-                devices, self.choice, readings=self._read, host=self._host, set_pace=set_pace,
+                devices, self.choice, readings=self._latest, refresh=self._refresh,
+                set_pace=set_pace,
                 load=load, log=self._log_now(), helper=self._helper,
             )  # fmt: skip
         except EnvironmentProblem:
@@ -297,8 +299,10 @@ class Power:
         telemetry = self._telemetry()
         return [s for s in telemetry.latest(key) if not telemetry.is_stale(s)]
 
-    def _host(self) -> HostSample | None:
-        return self._telemetry().latest_host()
+    def _refresh(self) -> HostSample | None:
+        telemetry = self._telemetry()
+        telemetry.sample_now()
+        return telemetry.latest_host()
 
 
 def report_of(spent: Spent, choice: PowerChoice) -> EnergyReport:

@@ -36,7 +36,7 @@ class Bench:
     def keeper(self, choice: PowerChoice) -> Keeper:
         machine = self.machine
         keeper = Keeper(
-            {KEY: INFO}, choice, readings=self.read, host=machine.latest_host,
+            {KEY: INFO}, choice, readings=self.read, refresh=machine.latest_host,
             set_pace=self.pace, log=self.log, helper=self.helper, clock=lambda: machine.t_s,
             load=Load(weights_bytes=1000, kv_bytes_per_token=1),
         )  # fmt: skip

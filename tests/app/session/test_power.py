@@ -8,20 +8,27 @@ import msgspec
 import psutil
 import pytest
 
+from app.cli.power_options import tell_pending
+from app.domain.events import ServerStarted
 from app.domain.machine import EngineDevice, Gpu, GpuInfo, GpuKind, HostInfo, Machine
 from app.domain.pacing import Pace
 from app.domain.settings import Settings
 from app.power.changes import ChangeLog
 from app.power.choice import PowerChoice
 from app.power.records import Mode
+from app.rig.lease import Lease
 from app.runtime import HOME_VARIABLE
+from app.session import Chat, Server
 from app.session.power import Power, device_of, governed_gpus
+from app.worker.protocol import ChatMessage
+from tests.fakes.faulty_worker import faulty
 from tests.fakes.governed_session import INFO, KEY, FakeMachine
 from tests.fakes.power_sysfs import limit_w
 from tests.fakes.records import a_model
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sysfs is Linux's")
 
+MODEL = msgspec.structs.replace(a_model(), file_bytes=1000)
 ON_GPU = Settings(n_gpu_layers=4, n_ctx=512, n_threads=1)
 
 
@@ -147,3 +154,50 @@ def test_an_administrator_is_told_the_exact_command(machine: FakeMachine) -> Non
     assert "echo 203000000 " in device.commands[0].undo
     fixed = device_of(KEY, msgspec.structs.replace(info, power_limit_settable=False), ())
     assert (fixed.range_w, fixed.why_not, fixed.commands) == (None, "not_adjustable", ())
+
+
+def test_a_chat_runs_under_the_governor(power: Power, machine: FakeMachine, tmp_path: Path) -> None:
+    """A warm card gets a lower limit while the chat answers; unloading puts it back."""
+    power.choose(PowerChoice(mode=Mode.BALANCED, use_helper=True), keep=False)
+    chat = Chat(
+        MODEL, ON_GPU, faulty(), None, (), lease=Lease("chat", tmp_path / "lock"), power=power
+    )
+    with chat:
+        keeper = chat._keeper
+        assert keeper is not None
+        keeper.seek_helpers()
+        machine.temp_c = 82.0
+        for _ in range(20):
+            list(chat.generate((ChatMessage(role="user", content="hi"),)))
+        with keeper.answering():
+            keeper.tick()
+        assert machine.limit_w() < 203.0
+        assert power.state.conversation is not None
+        assert power.state.conversation.n_tok > 0
+    assert machine.limit_w() == 203.0
+    assert power.state.devices == ()
+    assert ChangeLog(tmp_path).pending() == ()
+
+
+def test_a_server_runs_under_the_governor(
+    power: Power, machine: FakeMachine, tmp_path: Path
+) -> None:
+    """From its start to its end the devices of a server are governed."""
+    server = Server(
+        MODEL, ON_GPU, faulty(), None, (), lease=Lease("serve", tmp_path / "lock"), power=power
+    )
+    seen = []
+    for event in server.run():
+        if isinstance(event, ServerStarted):
+            seen = [state.key for state in power.state.devices]
+            break
+    assert seen == [KEY]
+
+
+def test_tell_pending(power: Power, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Any command says what is left behind, with the command that puts it back."""
+    tell_pending(power)
+    assert capsys.readouterr().err == ""
+    ChangeLog(tmp_path).mark(KEY, KEY)
+    tell_pending(power)
+    assert "rigtune power --restore" in capsys.readouterr().err
