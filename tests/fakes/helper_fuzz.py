@@ -102,7 +102,7 @@ class Fuzzed:
         assert isinstance(decode_reply(self.replies[-1]), Bye)
         self.n_ends += 1
         expected = FOUND_W if self.foreign_w is None else self.foreign_w
-        assert abs(limit_w(self.hwmon) - expected) < 1.0, limit_w(self.hwmon)
+        assert abs(limit_w(self.hwmon) - expected) < 0.001, limit_w(self.hwmon)
         assert self.nvml.limit == FOUND_MW
         self.hwmon.joinpath("power1_cap").write_text(f"{round(FOUND_W * 1e6)}\n")
         self.foreign_w = None

@@ -17,6 +17,9 @@ from app.power.protocol import (
 )
 
 LIMIT, CLOCKS = "power_limit", "clocks"
+EXACT_W = 0.001
+"""Drivers count in milliwatts at best."""
+
 replace = msgspec.structs.replace
 
 
@@ -122,9 +125,10 @@ class Guard:
 
     def _put_back_power(self, old_w: float) -> PutBack:
         now = self._gpu.read_power()
-        if now is not None and _close(now, old_w):
+        if now is not None and abs(now - old_w) < EXACT_W:
             return self._result(LIMIT, "unchanged", now)
-        if now is not None and not _any_close(now, self._entry.ours_w):
+        # A limit of ours may lie next to the one found: near is not yet as it was.
+        if now is not None and not _any_close(now, (*self._entry.ours_w, old_w)):
             return self._result(LIMIT, "left", now)
         try:
             self._gpu.write_power(old_w)
