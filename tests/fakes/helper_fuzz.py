@@ -134,8 +134,8 @@ class Fuzzed:
         elif what < 0.1:
             self.mend()
         elif what < 0.102:
-            self.foreign_w = 120.0
-            self.hwmon.joinpath("power1_cap").write_text("120000000\n")
+            self.foreign_w = 95.0  # below what we would ever set, so it cannot be taken for ours
+            self.hwmon.joinpath("power1_cap").write_text("95000000\n")
 
     def mend(self) -> None:
         """Make the driver work again: a refused restore is another test's subject."""

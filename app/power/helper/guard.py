@@ -134,8 +134,11 @@ class Guard:
             self._gpu.write_power(old_w)
         except DriverRefused:
             return self._result(LIMIT, "failed", now)
-        now = self._gpu.read_power()
-        is_back = now is not None and _close(now, old_w)
+        before, now = now, self._gpu.read_power()
+        # As found, or as near as the driver's rounding leaves it; one that did not move is not.
+        has_moved = now is not None and (before is None or abs(now - before) >= EXACT_W)
+        is_exact = now is not None and abs(now - old_w) < EXACT_W
+        is_back = is_exact or (has_moved and now is not None and _close(now, old_w))
         return self._result(LIMIT, "restored" if is_back else "failed", now)
 
     def _put_back_clocks(self) -> PutBack:
