@@ -116,7 +116,7 @@ class Fuzzed:
         assert FLOOR_W <= now <= FOUND_W or now == self.foreign_w, now
         for name, args in self.nvml.calls:
             assert name != "limit" or FLOOR_MW <= args[0] <= FOUND_MW, args
-            assert name != "lock" or 600 <= args[0] < args[1] <= 2100, args
+            assert name != "lock" or 600 <= args[0] <= args[1] <= 2100, args
         self.nvml.calls.clear()
 
     def disturb(self) -> None:
