@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from app.power.protocol import PutBack
     from app.session import Estimate, ModelEntry
     from app.session.capsweep import CapsEvent
-    from app.session.power import PowerState
+    from app.session.power_views import PowerState
     from app.store.records import Profile, StoredSweep
     from app.worker.protocol import ChatMessage, Sampling
     from views.feed import TelemetryPort

@@ -27,7 +27,7 @@ from app.domain.record import Record
 from app.domain.settings import Settings
 from app.domain.units import format_bytes
 from app.session import Chat, Session
-from app.session.power import EnergyReport
+from app.session.power_views import EnergyReport
 from app.worker.protocol import Sampling
 
 NAME = "chat"

@@ -13,7 +13,7 @@ from app.power.changes import Change, Pending
 from app.power.choice import PowerChoice
 from app.power.protocol import PutBack
 from app.session import Session
-from app.session.power import PowerDevice
+from app.session.power_views import PowerDevice
 
 NAME = "power"
 HELP = "show and choose how warm devices may get, what was changed, and put it back"

@@ -12,7 +12,8 @@ from app.domain.units import MISSING, significant
 from app.power.choice import PowerChoice, checked
 from app.power.keeper import DeviceState
 from app.power.records import Mode
-from app.session.power import EnergyReport, Power
+from app.session.power import Power
+from app.session.power_views import EnergyReport
 
 
 def add_power_arguments(parser: argparse.ArgumentParser) -> None:

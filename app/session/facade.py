@@ -35,7 +35,8 @@ from app.session.opening import (
     search_host,
     usable_devices,
 )
-from app.session.power import Power, governed_gpus
+from app.session.power import Power
+from app.session.power_views import governed_gpus
 from app.session.serving import Server
 from app.session.talk import Chat
 from app.session.tuning import Tuning, follow

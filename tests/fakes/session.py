@@ -31,7 +31,7 @@ from app.power.choice import PowerChoice
 from app.power.keeper import DeviceState  # noqa: TC001 - as the other names here
 from app.power.protocol import PutBack
 from app.session.capsweep import CapsEvent
-from app.session.power import EnergyReport, PowerState
+from app.session.power_views import EnergyReport, PowerState
 from app.session.views import Estimate, ModelEntry
 from app.store.records import Profile, StoredSweep, SweepFingerprint
 from app.worker.protocol import ChatMessage, Sampling

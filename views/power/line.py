@@ -14,7 +14,7 @@ from views.theme import use_tabular_digits
 
 if TYPE_CHECKING:
     from app.power.keeper import DeviceState
-    from app.session.power import EnergyReport, PowerState
+    from app.session.power_views import EnergyReport, PowerState
     from views.port import PowerPort
 
 REFRESH_MS = 1000

@@ -19,7 +19,8 @@ from app.power.records import Mode
 from app.rig.lease import Lease
 from app.runtime import HOME_VARIABLE
 from app.session import Chat, Server
-from app.session.power import Power, device_of, governed_gpus
+from app.session.power import Power
+from app.session.power_views import device_of, governed_gpus
 from app.worker.protocol import ChatMessage
 from tests.fakes.faulty_worker import faulty
 from tests.fakes.governed_session import INFO, KEY, FakeMachine

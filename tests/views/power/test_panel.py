@@ -5,7 +5,7 @@ from pytestqt.qtbot import QtBot
 from app.domain.errors import EnvironmentProblem
 from app.power.changes import Pending
 from app.power.records import Mode
-from app.session.power import EnergyReport
+from app.session.power_views import EnergyReport
 from tests.fakes.session import FakeSession
 from views.main_window import MainWindow
 from views.power.panel import PowerPanel
