@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
-from PySide6.QtCore import Slot
+from PySide6.QtCore import Signal, Slot
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout
 
@@ -25,7 +25,13 @@ KIND = "caps"
 
 
 class CapsCard(Card):
-    """Measures what each power limit gives, and offers the best one."""
+    """Measures what each power limit gives, and offers the best one.
+
+    Signals:
+        started: A measurement begins; the devices are needed from now on.
+    """
+
+    started = Signal()
 
     def __init__(self, kit: Kit, session: SessionPort, jobs: Jobs) -> None:
         """Build it idle."""
@@ -82,6 +88,7 @@ class CapsCard(Card):
             return
         if self._settings is None:
             return
+        self.started.emit()
         work = _sweep(self._session, self._jobs, self._model, self._settings)
         self._job = self._jobs.start(KIND, work)
         self._job.event_arrived.connect(self._on_event)

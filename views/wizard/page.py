@@ -90,6 +90,7 @@ class WizardPage(Page):
         self.run_step.stop_requested.connect(self._on_stop_requested)
         self.result_step.chat_requested.connect(self._on_chat_requested)
         self._again.clicked.connect(self._on_back_to_model)
+        self.caps.started.connect(self._on_caps_started)
         self.runner.planned.connect(self._on_planned)
         self.runner.trial_started.connect(self.run_step.show_trial_started)
         self.runner.progressed.connect(self.run_step.show_progress)
@@ -211,6 +212,10 @@ class WizardPage(Page):
         self._offer_caps(result)
         self._show("result")
         self.result_step.chat.setFocus()
+
+    @Slot()
+    def _on_caps_started(self) -> None:
+        self.search_started.emit(self._model)
 
     def _offer_caps(self, result: SweepResult) -> None:
         point = result.recommended

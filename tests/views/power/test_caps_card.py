@@ -35,7 +35,9 @@ def test_limits_are_shown_and_the_best_one_is_used(
 ) -> None:
     """The table holds a row per limit; Use makes chats keep to the recommended one."""
     found = card(window, qtbot)
-    found.start.click()
+    assert window.late is not None
+    with qtbot.waitSignal(window.late.wizard.search_started):  # the chat's model is unloaded
+        found.start.click()
     qtbot.waitUntil(lambda: len(found.table.rows.rows) == 2)
     qtbot.waitUntil(lambda: not window.jobs.running("caps"))
     assert found.table.rows.rows[1][0] == "280 W"
