@@ -5,13 +5,13 @@ import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 
-from app.advice.text import render
+from app.advice.text import render_power
 from app.domain.errors import EnvironmentProblem, ErrorInfo
-from app.domain.machine import GpuInfo, GpuSample
+from app.domain.machine import GpuInfo, GpuSample, HostSample
 from app.domain.model import ModelSpec
 from app.domain.record import Record
 from app.domain.settings import Settings
-from app.domain.sweep import BudgetName
+from app.domain.sweep import BudgetName, Reason
 from app.domain.trial import Workload
 from app.power.admin import AdminCommand, clocks_command, limit_command, this_system
 from app.power.caphand import CapHand
@@ -26,6 +26,7 @@ from app.power.caps import (
 from app.power.capsweep import CapSample, follow_caps
 from app.power.changes import ChangeLog
 from app.power.client import HelperClient
+from app.power.conditions import Conditions, why_not_comparable
 from app.power.devices import expected_range, reading_of
 from app.rig.chat_engine import ChatEngine
 from app.rig.process import Launch
@@ -111,6 +112,7 @@ class CapSweep:
         *,
         devices: Mapping[str, GpuInfo],
         readings: Callable[[str], Sequence[GpuSample]],
+        host: Callable[[], HostSample | None],
         helper: Callable[[], HelperClient],
         log: ChangeLog,
         launch: Launch | None = None,
@@ -126,6 +128,7 @@ class CapSweep:
             workload: What a request is.
             devices: GPUs in use; the first is measured.
             readings: Reads a device now.
+            host: Returns power source and mode as last read.
             helper: Starts the helper.
             log: Where changes are kept.
             launch: How the worker is started.
@@ -134,7 +137,7 @@ class CapSweep:
             clock: Seconds, steady.
         """
         self._spec, self._settings, self._workload = spec, settings, workload
-        self._devices, self._readings, self._log = devices, readings, log
+        self._devices, self._readings, self._host, self._log = devices, readings, host, log
         self._helper, self._launch, self._budget = helper, launch, budget
         self._cancel, self._clock = cancel or threading.Event(), clock
 
@@ -187,9 +190,12 @@ class CapSweep:
             hand=hand if is_limit else None, clock=self._clock,
         )  # fmt: skip
         points: list[CapPoint] = []
-        steps = follow_caps(bench, values)
+        steps, begun = follow_caps(bench, values), self._conditions()
         try:
             for step in steps:
+                if reason := why_not_comparable(begun, self._conditions()):
+                    why_not = refusal(reason)
+                    break
                 if isinstance(step, CapPoint):
                     points.append(step)
                     continue
@@ -263,6 +269,12 @@ class CapSweep:
         hand.close()
         return None, why
 
+    def _conditions(self) -> Conditions:
+        host = self._host()
+        if host is None:
+            return Conditions()
+        return Conditions(source=host.power_source, profile=host.power_mode)
+
     def _has_sensors(self, key: str) -> bool:
         now = reading_of(self._readings(key), None, active=False)
         return now.temp_c is not None or now.power_w is not None
@@ -289,10 +301,12 @@ NOTHING_TO_SET = ErrorInfo(
 )
 
 
-def refusal(code: str) -> ErrorInfo:
-    """Return why no limit can be set, as an error for every surface."""
-    text = render("power", code, {})
-    return ErrorInfo(code=code, message=text, hint="Pacing works on every device.")
+def refusal(why: Reason | str) -> ErrorInfo:
+    """Return why no limit can be set or measured, as an error for every surface."""
+    reason = Reason(code=why) if isinstance(why, str) else why
+    return ErrorInfo(
+        code=reason.code, message=render_power(reason), hint="Pacing works on every device."
+    )
 
 
 def _asker(

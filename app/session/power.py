@@ -189,7 +189,8 @@ class Power:
         Nothing else of RigTune may use the devices meanwhile.
         """
         sweep = CapSweep(
-            spec, settings, workload, readings=self._read, helper=self._helper,
+            spec, settings, workload, readings=self._read,
+            host=lambda: self._telemetry().latest_host(), helper=self._helper,
             devices=self._devices(settings.devices) if settings.n_gpu_layers else {},
             log=self._log_now(), launch=launch, budget=budget, cancel=cancel,
         )  # fmt: skip

@@ -21,7 +21,6 @@ SOURCES = sorted((ROOT / "app/power").rglob("*.py"))
 INTERNAL = {
     "already_open", "bad_lease", "bad_pci_id", "busy", "no_device", "no_gpu", "asleep", "version",
     "unknown_vendor", "wrong_device", "other_card", "not_understood",
-    "source_differs", "profile_differs", "limit_differs",  # worded where results are compared
 }  # fmt: skip
 CALLS = {"Reason", "Refused", "_refused", "DriverRefused", "_give_back", "withhold", "release"}
 

@@ -9,6 +9,7 @@ import pytest
 
 from app.domain.errors import EnvironmentProblem, ErrorInfo
 from app.domain.events import ChatEvent, GenerationFinished, TokenGenerated
+from app.domain.machine import PowerSource
 from app.domain.pacing import Pace
 from app.domain.settings import Settings
 from app.domain.sweep import BudgetName
@@ -79,7 +80,8 @@ class Bench:
 
     def sweep(self, **changes: object) -> CapSweep:
         fields: dict[str, object] = {
-            "devices": {KEY: INFO}, "readings": self.machine.latest, "helper": self.machine.helper,
+            "devices": {KEY: INFO}, "readings": self.machine.latest,
+            "host": self.machine.latest_host, "helper": self.machine.helper,
             "log": self.log, "budget": BudgetName.QUICK, "cancel": self.cancel,
             "clock": lambda: self.machine.t_s, "launch": faulty(),
         }  # fmt: skip
@@ -196,6 +198,21 @@ def test_helper_that_dies_ends_it(bench: Bench) -> None:
     result = result_of(events)
     assert result.why_not is not None
     assert result.why_not.code == "helper_gone"
+    assert bench.machine.limit_w() == 203.0
+
+
+def test_another_power_source_ends_it(bench: Bench) -> None:
+    """Pulled from the mains in the second limit: what follows cannot be ranked with it (B10)."""
+    events = []
+    for event in bench.limits():
+        events.append(event)
+        if isinstance(event, CapsProgress) and event.n_done == 1:
+            bench.machine.source = PowerSource.BATTERY
+    result = result_of(events)
+    assert [p.cap_w for p in result.points] == [203.0]
+    assert result.why_not is not None
+    assert result.why_not.code == "source_differs"
+    assert "ac, then battery" in result.why_not.message
     assert bench.machine.limit_w() == 203.0
 
 
