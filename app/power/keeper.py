@@ -208,11 +208,6 @@ class Keeper:
         return tuple(kept.state for kept in self._kept.values())
 
     @property
-    def is_paused(self) -> bool:
-        """Whether the user put everything back and nothing is governed until ``resume``."""
-        return self._is_paused
-
-    @property
     def answer(self) -> Spent:
         """Energy of the last answer."""
         return self._answer
@@ -223,14 +218,19 @@ class Keeper:
         return self._conversation
 
     def choose(self, choice: PowerChoice) -> None:
-        """Follow another choice from the next reading on."""
+        """Follow another choice from the next reading on.
+
+        Raises:
+            UsageProblem: A device does not allow the limit; the earlier choice stays.
+        """
         with self._lock:
-            before, self._choice = self._choice, choice
+            before = self._choice
             if before.use_helper and not choice.use_helper:
                 self._close()
             for key, kept in self._kept.items():
                 if kept.control is not None:
                     kept.control.set_wish(choice.wish(key))
+            self._choice = choice
         if choice.use_helper and not before.use_helper and self._thread is not None:
             self._seek_beside()
         self._wake.set()

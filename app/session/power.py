@@ -67,6 +67,7 @@ class Power:
         self._log = log
         self._keeper: Keeper | None = None
         self._choice: PowerChoice | None = None
+        self._is_paused = False
 
     # --- choice ----------------------------------------------------------------------------
 
@@ -124,6 +125,8 @@ class Power:
             )  # fmt: skip
         except EnvironmentProblem:
             return None
+        if self._is_paused:
+            keeper.restore()  # what the user said holds for the next model, too
         self._keeper = keeper
         keeper.start()
         return keeper
@@ -149,22 +152,24 @@ class Power:
         """How things stand; reads no file, so it may be asked on any thread."""
         keeper, choice = self._keeper, self._choice or PowerChoice()
         if keeper is None:
-            return PowerState(choice=choice)
+            return PowerState(choice=choice, is_paused=self._is_paused)
         return PowerState(
             choice=choice,
             devices=keeper.states,
-            is_paused=keeper.is_paused,
+            is_paused=self._is_paused,
             answer=report_of(keeper.answer, choice),
             conversation=report_of(keeper.conversation, choice),
         )
 
     def restore(self) -> None:
         """Put everything back now (one click) and turn nothing until ``resume``."""
+        self._is_paused = True
         if self._keeper is not None:
             self._keeper.restore()
 
     def resume(self) -> None:
         """Govern again after ``restore``."""
+        self._is_paused = False
         if self._keeper is not None:
             self._keeper.resume()
 

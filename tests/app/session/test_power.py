@@ -9,6 +9,7 @@ import psutil
 import pytest
 
 from app.cli.power_options import tell_pending
+from app.domain.errors import UsageProblem
 from app.domain.events import ServerStarted
 from app.domain.machine import EngineDevice, Gpu, GpuInfo, GpuKind, HostInfo, Machine
 from app.domain.pacing import Pace
@@ -178,6 +179,35 @@ def test_a_chat_runs_under_the_governor(power: Power, machine: FakeMachine, tmp_
     assert machine.limit_w() == 203.0
     assert power.state.devices == ()
     assert ChangeLog(tmp_path).pending() == ()
+
+
+def test_put_back_holds_for_the_next_model(power: Power, machine: FakeMachine) -> None:
+    """After one click nothing is turned, whichever model is loaded, until the user resumes."""
+    power.choose(PowerChoice(mode=Mode.BALANCED), keep=False)
+    machine.temp_c = 82.0
+    paces: list[float] = []
+    power.restore()
+    keeper = power.begin(MODEL, ON_GPU, lambda pace: paces.append(pace.duty))
+    assert keeper is not None
+    with keeper.answering():
+        keeper.tick()
+        assert power.state.is_paused
+        assert paces == []
+        power.resume()
+        keeper.tick()
+    assert paces[0] < 1.0
+
+
+def test_a_refused_limit_leaves_the_choice_as_it_was(power: Power) -> None:
+    """80 W are less than the card's floor: a usage problem, and nothing else changes."""
+    power.choose(PowerChoice(use_helper=True), keep=False)
+    keeper = power.begin(MODEL, ON_GPU, no_pace)
+    assert keeper is not None
+    keeper.seek_helpers()
+    with pytest.raises(UsageProblem):
+        power.choose(PowerChoice(use_helper=True, caps_w={"": 80.0}))
+    assert power.choice.caps_w == {}
+    assert keeper._choice.caps_w == {}
 
 
 def test_a_server_runs_under_the_governor(
