@@ -33,7 +33,7 @@ class PowerDocument(Record, frozen=True, kw_only=True):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's own arguments."""
-    add_power_arguments(parser)
+    add_power_arguments(parser, "--mode")
     parser.add_argument(
         "--price", type=float, metavar="P", help="what a kilowatt-hour costs, for costs of answers"
     )

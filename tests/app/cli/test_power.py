@@ -90,7 +90,7 @@ def test_json_is_one_document(bench: Bench, capsys: pytest.CaptureFixture[str]) 
 
 def test_a_choice_is_kept_and_forgotten(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     """Options stay for later runs, --forget goes back to the defaults."""
-    bench.run("--power", "quiet", "--price", "0.3", "--currency", "EUR", "--use-helper", "--json")
+    bench.run("--mode", "quiet", "--price", "0.3", "--currency", "EUR", "--use-helper", "--json")
     choice = document(capsys)["choice"]
     assert (choice["mode"], choice["price_per_kwh"], choice["use_helper"]) == ("quiet", 0.3, True)
     other = Power(lambda _: {}, lambda: bench.machine)
