@@ -26,9 +26,10 @@ class PowerLine(QLabel):
     Looking costs nothing: the figures lie ready, read on another thread.
     """
 
-    def __init__(self) -> None:
-        """Start without a source."""
+    def __init__(self, *, says_idle: bool = False) -> None:
+        """Start without a source; ``says_idle`` = say so where nothing is governed."""
         super().__init__()
+        self._says_idle = says_idle
         self._power: PowerPort | None = None
         self.setWordWrap(True)
         self.setProperty("role", "muted")
@@ -59,6 +60,8 @@ class PowerLine(QLabel):
             parts.append(self.tr("Everything was put back; nothing is turned until you resume."))
         if energy := self._energy(state.conversation):
             parts.append(energy)
+        if not parts and self._says_idle:
+            return self.tr("No model is loaded on a GPU, so there is nothing to govern now.")
         return " ".join(parts)
 
     def mode_name(self, mode: Mode) -> str:

@@ -29,6 +29,14 @@ def test_the_line_says_temperature_limit_action_and_reason(
     assert "3.10 °C too warm (now or soon): one step cooler." in text
 
 
+def test_nothing_to_govern_is_said(window: MainWindow, session: FakeSession, qtbot: QtBot) -> None:
+    """Without a model on a GPU the line is not just empty."""
+    session.power.devices = ()
+    found = panel(window, qtbot)
+    found.line.refresh()
+    assert "nothing to govern" in found.line.text()
+
+
 def test_a_mode_is_chosen_beside_the_window(
     window: MainWindow, session: FakeSession, qtbot: QtBot
 ) -> None:
