@@ -181,6 +181,7 @@ class MainWindow(QMainWindow):
     def _on_machine_event(self, event: object) -> None:
         if isinstance(event, _Opened):
             self._session = event.session
+            self.dashboard.power.attach(event.session.power, self.jobs)
             self._build_late_pages()
         elif isinstance(event, Machine):
             self.dashboard.show_machine(event)

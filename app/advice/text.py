@@ -73,6 +73,11 @@ def render_reason(reason: Reason, language: str = "en") -> str:
     return render("reason", reason.code, reason.data, language)
 
 
+def render_power(reason: Reason, language: str = "en") -> str:
+    """Return the sentence of what the governor did, or of what it has to say."""
+    return render("power", reason.code, reason.data, language)
+
+
 def show(value: Value) -> str:
     """Return one value as text: 3 significant digits for fractions, "—" for missing."""
     if value is None:

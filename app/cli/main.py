@@ -9,7 +9,19 @@ from typing import NoReturn
 
 from typing_extensions import override
 
-from app.cli import bench, chat, doctor, estimate, export, inspect, models, probe, serve, tune
+from app.cli import (
+    bench,
+    chat,
+    doctor,
+    estimate,
+    export,
+    inspect,
+    models,
+    power,
+    probe,
+    serve,
+    tune,
+)
 from app.cli.output import (
     EXIT_BUG,
     EXIT_DONE,
@@ -19,12 +31,13 @@ from app.cli.output import (
     progress_console,
     report_problem,
 )
+from app.cli.power_options import tell_pending
 from app.domain.errors import EnvironmentProblem, ErrorInfo, UsageProblem
 from app.runtime import log_dir, version
 from app.session import Probing, Session
 
 ENDPOINT = re.compile(r"[^\s:]+:\d{1,5}|\[[0-9a-fA-F:]+\]:\d{1,5}")
-COMMANDS = (probe, models, inspect, estimate, bench, tune, chat, serve, export, doctor)
+COMMANDS = (probe, models, inspect, estimate, bench, tune, chat, serve, power, export, doctor)
 
 
 class Parser(argparse.ArgumentParser):
@@ -119,6 +132,8 @@ def execute(args: argparse.Namespace, probing: Probing) -> int:
         engine_dir=args.engine_dir,
     )
     try:
+        if args.command != power.NAME:
+            tell_pending(session.power)
         return int(args.run(args, session))
     finally:
         session.close()

@@ -16,6 +16,7 @@ from app.domain.sweep import (
     Tie,
 )
 from app.domain.trial import Rate, Sample, TelemetryWindow, Trial, Workload
+from app.session.capsweep import CapsResult
 from app.sweep.stats import rate
 
 
@@ -65,11 +66,12 @@ class TuneDocument(Record, frozen=True, kw_only=True):
     reasons: tuple[Reason, ...]
     ties: tuple[Tie, ...]
     findings: tuple[FindingView, ...]
+    caps: CapsResult | None
     error: ErrorInfo | None
 
 
-def document_of(result: SweepResult) -> TuneDocument:
-    """Return the JSON view of a search's result."""
+def document_of(result: SweepResult, caps: CapsResult | None = None) -> TuneDocument:
+    """Return the JSON view of a search's result, and of the power limits measured after it."""
     return TuneDocument(
         status=result.status,
         recommended=result.recommended,
@@ -85,6 +87,7 @@ def document_of(result: SweepResult) -> TuneDocument:
         reasons=result.reasons,
         ties=result.ties,
         findings=tuple(finding_view(finding) for finding in result.findings),
+        caps=caps,
         error=result.error,
     )
 

@@ -318,7 +318,7 @@ class GpuSample(Record, frozen=True, kw_only=True):
 
 
 class HostSample(Record, frozen=True, kw_only=True):
-    """One moment of CPU and RAM."""
+    """One moment of CPU and RAM; ``power_mode`` as in ``HostInfo``."""
 
     t_ns: int
     cpu_busy_pct: float | None = None
@@ -326,6 +326,7 @@ class HostSample(Record, frozen=True, kw_only=True):
     swap_used_bytes: int | None = None
     cpu_temp_c: float | None = None
     power_source: PowerSource = PowerSource.UNKNOWN
+    power_mode: str | None = None
 
 
 class EngineDevice(Record, frozen=True, kw_only=True):

@@ -13,11 +13,11 @@ from app.advice.rules import plan_findings
 from app.domain.errors import EnvironmentProblem, ErrorInfo
 from app.domain.events import RigEvent, SweepEvent, SweepFinished
 from app.domain.finding import Check
-from app.domain.machine import EngineInfo, HostInfo, Machine, PowerState, ProbeSet
+from app.domain.machine import EngineInfo, GpuInfo, HostInfo, Machine, PowerState, ProbeSet
 from app.domain.memory import Verdict
 from app.domain.model import ModelSpec
 from app.domain.settings import FlashAttn, Settings
-from app.domain.sweep import SweepRequest, SweepResult
+from app.domain.sweep import GOAL_WORKLOADS, BudgetName, Goal, SweepRequest, SweepResult
 from app.domain.trial import TrialRequest
 from app.export import export
 from app.gguf import read_model
@@ -27,6 +27,7 @@ from app.rig.lease import Lease
 from app.rig.planner import ask_engine
 from app.rig.process import Launch
 from app.rig.replay import ReplayRig
+from app.session.capsweep import CapsEvent
 from app.session.doctor import examine
 from app.session.doctor_history import keep_run, last_run
 from app.session.opening import (
@@ -38,6 +39,8 @@ from app.session.opening import (
     search_host,
     usable_devices,
 )
+from app.session.power import Power
+from app.session.power_views import governed_gpus
 from app.session.recording import read_engine, write_engine
 from app.session.same_cards import on_same_cards
 from app.session.serving import Server
@@ -79,6 +82,9 @@ class Session:
     """The façade. Made by a composition root, closed by it.
 
     Everything slow happens in the iterators and methods called; nothing here touches a GUI.
+
+    Attributes:
+        power: Heat and power: what is chosen, how it stands, what was changed.
     """
 
     def __init__(
@@ -105,6 +111,7 @@ class Session:
         self._telemetry: Telemetry | None = None
         self._store: Store | None = None
         self._ram_gb_s: float | None = None
+        self.power = Power(self._governed, self.telemetry)
 
     # --- machine ---------------------------------------------------------------------------
 
@@ -311,6 +318,34 @@ class Session:
             finally:
                 rig.close()
 
+    def sweep_caps(
+        self,
+        model: str,
+        settings: Settings,
+        *,
+        budget: BudgetName = BudgetName.STANDARD,
+        cancel: threading.Event,
+    ) -> Iterator[CapsEvent]:
+        """Measure what each power limit gives on tuned settings; the last event is the result.
+
+        The system may ask for a password. Every limit is put back, however it ends.
+
+        Args:
+            model: Path, id or ``demo``.
+            settings: What the search recommended.
+            budget: How many limits to try.
+            cancel: Set it to stop; what was measured is kept.
+
+        Raises:
+            EnvironmentProblem: The model cannot be loaded, or the engine failed.
+        """
+        spec = runnable(self.inspect(model))
+        with self._lease("caps"):
+            yield from self.power.sweep_caps(
+                spec, settings, GOAL_WORKLOADS[Goal.QUIET],
+                launch=self._launch, budget=budget, cancel=cancel,
+            )  # fmt: skip
+
     def tune_replay(
         self, path: Path, request: SweepRequest, seed: int | None, cancel: threading.Event
     ) -> Iterator[SweepEvent]:
@@ -359,17 +394,18 @@ class Session:
 
         The model is loaded on entering it as a context manager (or by ``load``).
         """
-        return Chat(*self._chosen(model, profile_id))
+        return Chat(*self._chosen(model, profile_id), power=self.power)
 
     def serve(self, model: str, profile_id: str | None = None) -> Server:
         """Return a local OpenAI-compatible server on the same settings as ``chat``.
 
         Nothing is loaded before its ``run`` is iterated.
         """
-        return Server(*self._chosen(model, profile_id))
+        return Server(*self._chosen(model, profile_id), power=self.power)
 
     def close(self) -> None:
-        """Stop telemetry and close the store."""
+        """Put limits back, stop telemetry and close the store."""
+        self.power.end()
         if self._telemetry is not None:
             self._telemetry.stop()
         if self._store is not None:
@@ -437,6 +473,16 @@ class Session:
         if self._store is None:
             self._store = Store.open()
         return self._store
+
+    def _governed(self, names: tuple[str, ...]) -> dict[str, GpuInfo]:
+        """Return the GPUs behind engine devices; the engine is not asked only for that."""
+        machine = self._machine
+        if machine is None:
+            probes = self._probe_set()
+            infos = [info for probe in probes.gpus for info in probe.identify()]
+            machine = join_machine(probes.host.identify(), infos)
+            self.telemetry().rename(aliases(machine))
+        return governed_gpus(machine, names)
 
     def _lease(self, purpose: str) -> Lease:
         return Lease(purpose)

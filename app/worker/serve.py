@@ -148,7 +148,7 @@ class Worker:
         from app.worker.openai_server import serve_openai  # noqa: PLC0415
 
         self._generator.release()
-        return serve_openai(self._engine, self._channel.send, request)
+        return serve_openai(self._engine, self._channel, request)
 
     def _load(self, request: Load) -> Message:
         self._generator.release()

@@ -149,6 +149,10 @@ class ResultView(QWidget):
             self.action_row.addWidget(button)
         return self.action_row
 
+    def append(self, card: QWidget) -> None:
+        """Add ``card`` below everything else."""
+        self._column.insertWidget(self._column.count() - 1, card)
+
     def show_result(
         self, result: SweepResult, model: str, floor_tok_s: float | None = None
     ) -> None:
