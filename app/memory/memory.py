@@ -14,6 +14,7 @@ from app.domain.sweep import SearchDevice
 from app.estimate.ceiling import ceiling_tok_s, token_bytes
 from app.estimate.formula import Formula
 from app.estimate.profile import DEFAULT_PROFILE, EngineProfile, FormulaDevice
+from app.estimate.refusal import refusal
 from app.memory.inverse import Fits, cheapest, largest, smallest
 from app.memory.judge import HOST, Judgement, Surroundings, free_now, judge
 from app.memory.overhead import Overhead, is_cpu_backed
@@ -202,6 +203,9 @@ class Memory:
         return all(d.verdict is Verdict.FITS for d in estimate.devices if d.device != HOST)
 
     def _calculated(self, settings: Settings) -> MemoryEstimate:
+        why = refusal(self.spec, settings)
+        if why is not None:
+            return _refused(MemorySource.FORMULA, why)
         parts = self._formula.estimate(settings)
         errors = {p.device: self._formula.error_bytes(p) for p in parts}
         judgement = self._judge(parts, settings, errors)
@@ -227,12 +231,7 @@ class Memory:
             # this build cannot say what it would allocate; that is no verdict on the settings
             return self._calculated(settings)
         if isinstance(planned, ErrorInfo):
-            return MemoryEstimate(
-                devices=(),
-                source=MemorySource.DRY_RUN,
-                verdict=Verdict.DOES_NOT_FIT,
-                note=planned.message,
-            )
+            return _refused(MemorySource.DRY_RUN, planned.message)
         judgement = self._judge(planned, settings, {})
         return MemoryEstimate(
             devices=judgement.devices,
@@ -259,6 +258,10 @@ class Memory:
             repacked = self._formula.repacked_bytes(settings)
             around = msgspec.structs.replace(around, repacked_bytes=repacked)
         return judge(parts, settings, around, errors)
+
+
+def _refused(source: MemorySource, why: str) -> MemoryEstimate:
+    return MemoryEstimate(devices=(), source=source, verdict=Verdict.DOES_NOT_FIT, note=why)
 
 
 def _at_least(device: DeviceMemory) -> DeviceMemory:
