@@ -46,7 +46,8 @@ class Formula:
         )
         kinds = {(d.alignment, d.row_pad) for d in devices}
         tables = {kind: weight_table(spec, *kind) for kind in kinds}
-        self._tables = tuple(tables[d.alignment, d.row_pad] for d in devices)
+        self._by_name = {d.name: (d, tables[d.alignment, d.row_pad]) for d in devices}
+        self._every_device = _every_device(devices)
 
     @property
     def known(self) -> bool:
@@ -99,11 +100,11 @@ class Formula:
     def _used(
         self, settings: Settings
     ) -> tuple[tuple[FormulaDevice, ...], tuple[WeightTable, ...]]:
-        if not settings.devices:
+        names = settings.devices
+        if not names:
             # without layers and names the engine opens no device at all
-            return (self.devices, self._tables) if settings.n_gpu_layers > 0 else ((), ())
-        pairs = {d.name: (d, t) for d, t in zip(self.devices, self._tables, strict=True)}
-        used = [pairs[name] for name in settings.devices if name in pairs]
+            names = self._every_device if settings.n_gpu_layers > 0 else ()
+        used = [self._by_name[name] for name in names if name in self._by_name]
         return tuple(d for d, _ in used), tuple(t for _, t in used)
 
     def _complete(
@@ -152,3 +153,11 @@ class Formula:
             kv[home] += cache.kv_bytes
             states[home] += cache.state_bytes
         return kv, states
+
+
+def _every_device(devices: tuple[FormulaDevice, ...]) -> tuple[str, ...]:
+    """Return what llama.cpp uses unless told: remote first, integrated only without others."""
+    remote = [d.name for d in devices if d.is_remote]
+    local = [d.name for d in devices if not (d.is_remote or d.is_integrated)]
+    integrated = [d.name for d in devices if d.is_integrated]
+    return (*remote, *(local or integrated))

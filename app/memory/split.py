@@ -1,0 +1,34 @@
+"""Tells recurrent state from KV cache in a dry run of a hybrid model.
+
+The engine counts both as one context. The state's size is exact by formula, so the cache is the
+rest; the rest must then be what the cache formula says, or the two stay together.
+"""
+
+import msgspec
+
+from app.domain.memory import DeviceMemory
+
+
+def split_state(
+    planned: tuple[DeviceMemory, ...], formula: tuple[DeviceMemory, ...]
+) -> tuple[DeviceMemory, ...]:
+    """Return ``planned`` with the state as a part of its own on every device.
+
+    Unchanged (the sum under ``kv_cache_bytes``, the state ``None``) unless both formulas add up
+    to the engine's figure on every device.
+
+    Args:
+        planned: The dry run's parts.
+        formula: The formula's parts of the same configuration.
+    """
+    by_name = {part.device: part for part in formula}
+    result = []
+    for part in planned:
+        ours = by_name.get(part.device)
+        if part.recurrent_state_bytes is not None or ours is None:
+            return planned
+        state, kv = ours.recurrent_state_bytes or 0, ours.kv_cache_bytes or 0
+        if state + kv != part.kv_cache_bytes:
+            return planned
+        result.append(msgspec.structs.replace(part, kv_cache_bytes=kv, recurrent_state_bytes=state))
+    return tuple(result)
