@@ -10,7 +10,6 @@ from app.domain.errors import EnvironmentProblem
 from app.domain.machine import Machine
 from app.domain.model import ModelSpec
 from app.domain.settings import FlashAttn, Settings
-from app.gguf import read_model
 from app.library import FoundModel
 from app.memory import Memory
 from app.rig.process import Launch
@@ -24,6 +23,7 @@ from app.session.opening import (
     runnable,
     search_host,
 )
+from app.session.patience import read_header
 from app.session.readings import Holder, Readings, holders, named_gpus, sleepers
 from app.session.views import Estimate, IfClosed, ModelEntry
 
@@ -94,8 +94,8 @@ def default_settings(scene: Scene, spec: ModelSpec, n_ctx: int) -> Settings:
     return msgspec.structs.replace(base, n_gpu_layers=layers)
 
 
-def list_entry(scene: Scene, found: FoundModel) -> ModelEntry:
-    """Return a model of the list with its verdict, or why it cannot be used."""
+def list_entry(scene: Scene, found: FoundModel, budget_s: float) -> ModelEntry:
+    """Return a model of the list with its verdict, or why it cannot be used (in that time)."""
     entry = ModelEntry(
         id=found.id,
         origin=found.origin,
@@ -104,7 +104,7 @@ def list_entry(scene: Scene, found: FoundModel) -> ModelEntry:
         file_bytes=found.file_bytes,
     )
     try:
-        spec = runnable(read_model(Path(found.path)))
+        spec = runnable(read_header(Path(found.path), budget_s))
     except EnvironmentProblem as problem:
         return msgspec.structs.replace(entry, problem=problem.info.message)
     settings = Settings(n_gpu_layers=spec.max_gpu_layers)

@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
@@ -18,7 +19,6 @@ from app.domain.settings import Settings
 from app.domain.sweep import SweepRequest, SweepResult
 from app.domain.trial import TrialRequest
 from app.export import export
-from app.gguf import read_model
 from app.machine import aliases, join_machine
 from app.rig.interface import Rig
 from app.rig.lease import Lease
@@ -28,6 +28,7 @@ from app.rig.replay import ReplayRig
 from app.session.doctor import examine
 from app.session.estimating import Scene, default_settings, estimate, list_entry
 from app.session.opening import Bounds, Learned, measurable, open_rig, runnable
+from app.session.patience import HEADER_S, LIST_S, resolve_and_read, within
 from app.session.readings import read_now, with_ram_of_now
 from app.session.serving import Server
 from app.session.talk import Chat
@@ -149,12 +150,17 @@ class Session:
         Raises:
             EnvironmentProblem: It is not there or not usable.
         """
-        return read_model(library.resolve_model(model))
+        return resolve_and_read(model)
 
     def models(self) -> tuple[ModelEntry, ...]:
         """Return the models found on this machine, each with its verdict."""
         scene = self._scene()
-        return tuple(list_entry(scene, found) for found in library.find_models())
+        deadline_s = time.monotonic() + LIST_S
+        found = within(LIST_S, "The model folders", library.find_models)
+        # one drive that stalls costs its own entry, and a few of them no more than the deadline
+        return tuple(
+            list_entry(scene, each, min(HEADER_S, deadline_s - time.monotonic())) for each in found
+        )
 
     def estimate(
         self,
