@@ -11,6 +11,7 @@ from app.estimate.profile import (
     FormulaDevice,
     context_shape,
 )
+from app.estimate.row_split import share_rows
 from app.estimate.weights import (
     HOST,
     HOST_ALIGNMENT,
@@ -61,7 +62,9 @@ class Formula:
     def estimate(self, settings: Settings) -> tuple[DeviceMemory, ...]:
         """Return the need per device (``host`` last), without driver parts and verdicts."""
         devices, tables = self._used(settings)
-        places = layer_devices(self.spec.n_layer, settings.n_gpu_layers, devices)
+        is_split = self.profile.row_split and len(devices) > 1
+        one = devices[:1] if is_split else devices
+        places = layer_devices(self.spec.n_layer, settings.n_gpu_layers, one)
         weights = place_weights(
             tables,
             self._host,
@@ -71,6 +74,8 @@ class Formula:
             has_host_buffer=bool(devices and devices[0].has_host_buffer),
             rope_layers=self._rope_layers,
         )
+        if is_split:
+            weights = share_rows(self.spec, weights, places, devices)
         names = [*(d.name for d in devices), HOST_NAME]
         if not self.known:
             return tuple(
@@ -117,15 +122,17 @@ class Formula:
     ) -> tuple[DeviceMemory, ...]:
         caches = layer_caches(self.spec, settings, self.profile)
         kv, states = self._cache_sums(caches, places, len(devices))
-        compute = compute_buffers(
+        computing = devices[:1] if self.profile.row_split else devices
+        *on_devices, on_host = compute_buffers(
             self.spec,
             self._dims,
             settings,
             profile=self.profile,
             places=places,
             host=self._host,
-            offloads=tuple(d.has_op_offload for d in devices),
+            offloads=tuple(d.has_op_offload for d in computing),
         )
+        compute = [*on_devices, *[0] * (len(devices) - len(computing)), on_host]
         shape = context_shape(settings, self.profile)
         parts = []
         for i, name in enumerate(names):
