@@ -14,6 +14,7 @@ from app.domain.model import ModelSpec
 from app.domain.record import Record
 from app.domain.settings import Settings
 from app.domain.sweep import SearchDevice, SearchHost
+from app.domain.units import MIB
 from app.machine import judged_memory, kind_of, search_devices
 from app.memory import Memory, Overhead
 from app.rig.footprint import FreeNow
@@ -52,7 +53,11 @@ def runnable(spec: ModelSpec) -> ModelSpec:
         return spec
     why = spec.problems[0] if spec.problems else f"It is a {spec.kind} file."
     message = f"{spec.name} is no model that writes text. {why}"
-    raise EnvironmentProblem("not_a_text_model", message, "Choose a text model.")
+    hint = "Choose a text model."
+    if spec.kind in {"projector", "draft", "adapter"}:
+        size = -(-spec.file_bytes // MIB)
+        hint = f"Choose the text model it belongs to; --reserve {size} keeps room for this one."
+    raise EnvironmentProblem("not_a_text_model", message, hint)
 
 
 def search_host(machine: Machine) -> SearchHost:
