@@ -1,11 +1,13 @@
 """Compares the memory formula with the engine's dry run, and with real allocation.
 
-    PYTHONPATH=. python benchmarks/memory.py [--rpc HOST:PORT]
+    PYTHONPATH=. python benchmarks/memory.py [--scene ram|rpc|rpc2|vulkan]… [--rpc HOST:PORT]…
 
 Every tiny architecture of the tests and every popular shape (header only) is planned over a grid
-of settings, in RAM and, with ``--rpc``, on a remote device. Printed per component: median and
-worst difference, and by how much totals were too low. Tiny models are also really loaded: a dry
-run must equal the allocation byte for byte. Exit code 1 if weights or cache differ anywhere.
+of settings: in RAM, on one and on two remote devices, and on the software Vulkan device where the
+engine has one (started here; ``--rpc`` uses servers that run already). Printed per scene and
+component: median and worst difference, and by how much totals were too low. Tiny models are also
+really loaded: a dry run must equal the allocation byte for byte. Exit code 1 if weights, cache or
+an allocation differ anywhere.
 """
 
 import argparse
@@ -14,9 +16,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from app.domain.errors import ErrorInfo
 from app.domain.machine import EngineDevice
@@ -33,8 +37,12 @@ from app.rig.planner import plan_with
 from app.rig.process import Launch, WorkerProcess, drain, start_worker
 from app.worker.protocol import Load, RunTrial, TrialStarted
 from tests.fakes.models import POPULAR, TINY_ARCHS, make_model, sparse_model
+from tests.fakes.rpc_device import rpc_device
+from tests.fakes.vulkan_device import software_vulkan
 
-SILENCE_S = 60.0
+SILENCE_S = 300.0
+SCENES = ("ram", "rpc", "rpc2", "vulkan")
+FEW = frozenset({"llama-F16", "qwen3moe-Q4_0", "gemma3-F16", "qwen3next-F16"})
 # tiny models' buffers are mostly alignment: percentages say nothing there
 SMALLEST = 32 * MIB
 CONTEXTS: tuple[dict[str, object], ...] = (
@@ -51,18 +59,47 @@ CONTEXTS: tuple[dict[str, object], ...] = (
 def main() -> int:
     """Run the comparison and print it."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scene", action="append", choices=SCENES, default=[])
     parser.add_argument("--rpc", action="append", default=[], metavar="HOST:PORT")
     options = parser.parse_args()
-    worker = drain(start_worker(Launch(rpc=tuple(options.rpc))))
+    failed = 0
+    for scene in options.scene or (("rpc",) if options.rpc else SCENES):
+        with ExitStack() as stack:
+            try:
+                endpoints = options.rpc or stand_ins(scene, stack)
+            except pytest.skip.Exception as reason:
+                print(f"== {scene}: left out: {reason}")
+                continue
+            print(f"== {scene}", flush=True)
+            failed |= run_scene(tuple(endpoints), is_slow=scene == "vulkan")
+    return failed
+
+
+def stand_ins(scene: str, stack: ExitStack) -> list[str]:
+    """Start the devices of a scene; return the addresses of the remote ones.
+
+    Raises:
+        pytest.skip.Exception: This engine has no Vulkan.
+    """
+    if scene == "vulkan":
+        stack.enter_context(software_vulkan())
+    n_servers = {"rpc": 1, "rpc2": 2}.get(scene, 0)
+    return [stack.enter_context(rpc_device()) for _ in range(n_servers)]
+
+
+def run_scene(endpoints: tuple[str, ...], *, is_slow: bool) -> int:
+    """Compare every model on the devices there are now; return the exit code."""
+    worker = drain(start_worker(Launch(rpc=endpoints)))
     devices = worker.engine.devices if worker.engine else ()
     report = Report()
     try:
         with tempfile.TemporaryDirectory() as folder:
             for path, is_tiny in models(Path(folder)):
                 report.begin(path.stem)
-                compare(worker, path, devices[:1], report)
-                if is_tiny:
-                    allocate(worker, path, devices[:1], report)
+                compare(worker, path, devices, report)
+                # a software GPU compiles every architecture's shaders anew
+                if is_tiny and (not is_slow or path.stem in FEW):
+                    allocate(worker, path, devices, report)
     finally:
         worker.close()
     return report.print()
