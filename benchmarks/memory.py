@@ -6,8 +6,8 @@ Every tiny architecture of the tests and every popular shape (header only) is pl
 of settings: in RAM, on one and on two remote devices, and on the software Vulkan device where the
 engine has one (started here; ``--rpc`` uses servers that run already). Printed per scene and
 component: median and worst difference, and by how much totals were too low. Tiny models are also
-really loaded: a dry run must equal the allocation byte for byte. Exit code 1 if weights, cache or
-an allocation differ anywhere.
+really loaded: on one device a dry run must equal the allocation byte for byte, on two it must not
+be below. Exit code 1 if weights, cache or an allocation differ anywhere.
 """
 
 import argparse
@@ -43,7 +43,7 @@ from tests.fakes.vulkan_device import software_vulkan
 SILENCE_S = 300.0
 SCENES = ("ram", "rpc", "rpc2", "vulkan")
 FEW = frozenset({"llama-F16", "qwen3moe-Q4_0", "gemma3-F16", "qwen3next-F16"})
-# tiny models' buffers are mostly alignment: percentages say nothing there
+# below it alignment is most of a buffer; tiny models are apart for the same reason
 SMALLEST = 32 * MIB
 CONTEXTS: tuple[dict[str, object], ...] = (
     {"n_ctx": 4096},
@@ -95,7 +95,7 @@ def run_scene(endpoints: tuple[str, ...], *, is_slow: bool) -> int:
     try:
         with tempfile.TemporaryDirectory() as folder:
             for path, is_tiny in models(Path(folder)):
-                report.begin(path.stem)
+                report.begin(path.stem, is_tiny=is_tiny)
                 compare(worker, path, devices, report)
                 # a software GPU compiles every architecture's shaders anew
                 if is_tiny and (not is_slow or path.stem in FEW):
@@ -116,10 +116,12 @@ class Report:
         self.formula_ms: list[float] = []
         self.dry_run_ms: list[float] = []
         self._model = ""
+        self._kind = ""
 
-    def begin(self, model: str) -> None:
+    def begin(self, model: str, *, is_tiny: bool) -> None:
         """Name what the next entries belong to."""
         self._model = model
+        self._kind = " (tiny)" if is_tiny else ""
 
     def exact(self, what: str, ours: int, engine: int) -> None:
         """Note a component that must be identical."""
@@ -127,10 +129,20 @@ class Report:
         if ours != engine:
             self.mismatches.append(f"{self._model}: {what} {ours} instead of {engine}")
 
+    def above(self, what: str, planned: int, engine: int) -> None:
+        """Note a component that may be planned too large, never too small.
+
+        Between two devices the engine plans a copy of the activations that it does not allocate.
+        """
+        self.differences.setdefault(what, []).append((planned - engine) / MIB)
+        if planned < engine:
+            self.mismatches.append(f"{self._model}: {what} {planned} for {engine}")
+
     def close(self, what: str, ours: int, engine: int) -> None:
         """Note a component that is modelled, as a share of the engine's figure."""
         if engine > SMALLEST:
-            self.differences.setdefault(what, []).append(100 * abs(ours - engine) / engine)
+            share = 100 * abs(ours - engine) / engine
+            self.differences.setdefault(what + self._kind, []).append(share)
         if engine - ours > self.worst_under[0]:
             self.worst_under = (engine - ours, f"{self._model} {what}")
 
@@ -139,7 +151,7 @@ class Report:
         for what, values in self.differences.items():
             unit = "MiB" if what in {"weights", "cache", "allocation"} else "%"
             print(
-                f"{what:12} n={len(values):5}  median {statistics.median(values):8.3f} {unit}"
+                f"{what:15} n={len(values):5}  median {statistics.median(values):8.3f} {unit}"
                 f"  worst {max(values):8.3f} {unit}"
             )
         under, where = self.worst_under
@@ -205,7 +217,10 @@ def allocate(
         report.mismatches.append(f"{path.stem}: could not be loaded")
         return
     for mine, engine in zip(planned, real[0].devices, strict=True):
-        report.exact("allocation", mine.total_bytes, engine.total_bytes)
+        if len(devices) > 1:
+            report.above("allocation", mine.total_bytes, engine.total_bytes)
+        else:
+            report.exact("allocation", mine.total_bytes, engine.total_bytes)
 
 
 def grid(spec: ModelSpec, devices: tuple[EngineDevice, ...]) -> Iterator[Settings]:
