@@ -5,11 +5,38 @@ from pathlib import Path
 import msgspec
 
 from app.advice.rule import Situation
-from app.domain.machine import EngineDevice, EngineInfo, GpuInfo, GpuSample, Machine
+from app.domain.machine import (
+    EngineDevice,
+    EngineInfo,
+    GpuInfo,
+    GpuSample,
+    Machine,
+    ProbeSet,
+)
 from app.machine import aliases, join_machine
 from probes import registry
 
 MACHINES = Path(__file__).parents[1] / "golden" / "machines"
+
+
+class RecordedMachine:
+    """Shows a recorded machine as if it were this one: ``Probing`` for a session."""
+
+    def __init__(self, name: str) -> None:
+        """Show the machine in the folder ``name`` of the golden machines."""
+        self._name = name
+
+    def detect(self) -> ProbeSet:
+        """Return the recorded probes as this machine's."""
+        return registry.replay(MACHINES / self._name)
+
+    def replay(self, directory: Path | str) -> ProbeSet:
+        """Return the probes of another recording."""
+        return registry.replay(directory)
+
+    def record(self, directory: Path | str) -> Path:
+        """Refuse: there is nothing new to record."""
+        raise NotImplementedError(directory)
 
 
 def engine_of(folder: Path) -> EngineInfo | None:

@@ -7,36 +7,18 @@ from pathlib import Path
 import pytest
 
 from app.domain.errors import UsageProblem
-from app.domain.machine import ProbeSet
 from app.domain.memory import MemorySource, Verdict
 from app.domain.settings import Settings
 from app.session import Session
-from probes import registry
 from tests.fakes.models import make_model
-from tests.fakes.recorded import MACHINES
+from tests.fakes.recorded import MACHINES, RecordedMachine
 
 LAPTOP_GPU = "NVIDIA GeForce RTX 4060 Laptop GPU"
 
 
-class Recorded:
-    """Shows a recorded machine as if it were this one."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def detect(self) -> ProbeSet:
-        return registry.replay(MACHINES / self._name)
-
-    def replay(self, directory: Path | str) -> ProbeSet:
-        return registry.replay(directory)
-
-    def record(self, directory: Path | str) -> Path:
-        raise NotImplementedError(directory)
-
-
 def on(name: str, replay: str | None = None) -> Session:
     # any start of the engine would fail: there is none in that folder
-    return Session(Recorded(name), engine_dir="no-such-folder", replay=replay)
+    return Session(RecordedMachine(name), engine_dir="no-such-folder", replay=replay)
 
 
 @pytest.fixture
