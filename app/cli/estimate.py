@@ -163,6 +163,8 @@ def inverse_lines(answer: Estimate) -> list[str]:
         lines.append(f"Most GPU layers at this context: {answer.max_n_gpu_layers}")
     if answer.next_layer_bytes is not None and has_gpu:
         lines.append(f"One more GPU layer needs: {format_bytes(answer.next_layer_bytes)}")
+    if answer.max_n_ctx is None and estimate.verdict is Verdict.DOES_NOT_FIT:
+        lines.append("Longest context at these layers: none fits")
     if answer.max_n_ctx is not None:
         lines.append(f"Longest context at these layers: {answer.max_n_ctx:,} tokens")
     if answer.min_n_cpu_moe is not None and has_gpu:

@@ -9,7 +9,7 @@ from app.domain.memory import DeviceMemory
 from app.domain.units import MISSING, format_bytes
 
 WIDTH = 60
-FREE, OVER = "\u00b7", "!"
+FREE, LIMIT = "\u00b7", "|"
 
 
 class Part(NamedTuple):
@@ -47,15 +47,16 @@ def memory_bars(devices: Iterable[DeviceMemory]) -> Text:
             text.append(cell, style=_STYLES.get(cell, ""))
         text.append(f"] {_figures(device)}\n")
     labels = [(p.letter, p.label) for p in (*PARTS, OTHERS)]
-    labels += [(FREE, "free"), (OVER, "too much")]
+    labels += [(FREE, "free"), (LIMIT, "here free memory ends")]
     text.append("  ".join(f"{letter} {label}" for letter, label in labels if letter in used))
     return text
 
 
 def bar_cells(device: DeviceMemory) -> str:
-    """Return the letters of one device's bar: others, our parts, what stays free or is missing.
+    """Return the letters of one device's bar: others, our parts, what stays free.
 
-    A part that is there gets at least one letter, so that a small one is not lost.
+    A part that is there gets at least one letter, so that a small one is not lost. Where more is
+    needed than is free, a bar marks the end of the free memory.
     """
     free = device.free_bytes
     capacity = device.capacity_bytes or 0
@@ -65,16 +66,17 @@ def bar_cells(device: DeviceMemory) -> str:
         sizes[part.letter] = sum(getattr(device, field) or 0 for field in part.fields)
     need = sum(n for letter, n in sizes.items() if letter != OTHERS.letter)
     scale = max(capacity, others + max(need, device.total_bytes), 1)
-    letters = "".join(
-        letter * max(1, round(n_bytes * WIDTH / scale))
-        for letter, n_bytes in sizes.items()
-        if n_bytes
-    )[:WIDTH]
-    missing = need - free if free is not None else 0
-    if missing > 0:
-        n_over = min(len(letters), max(1, round(missing * WIDTH / scale)))
-        return letters[: WIDTH - n_over].ljust(WIDTH - n_over, letters[-1:]) + OVER * n_over
-    return letters + FREE * (WIDTH - len(letters))
+    counts = {c: max(1, round(n * WIDTH / scale)) for c, n in sizes.items() if n}
+    missing = max(0, need - free) if free is not None else 0
+    room = WIDTH - (missing > 0)
+    while sum(counts.values()) > room:  # small parts were rounded up: the largest gives way
+        counts[max(counts, key=counts.__getitem__)] -= 1
+    letters = "".join(letter * n for letter, n in counts.items()) or FREE
+    if not missing:
+        return letters.ljust(WIDTH, FREE)
+    at = max(0, room - max(1, round(missing * WIDTH / scale)))
+    letters = letters.ljust(room, letters[-1])
+    return letters[:at] + LIMIT + letters[at:]
 
 
 def _figures(device: DeviceMemory) -> str:
@@ -84,4 +86,4 @@ def _figures(device: DeviceMemory) -> str:
     return f"needs {format_bytes(device.total_bytes)}, free {free}"
 
 
-_STYLES = {p.letter: p.style for p in (*PARTS, OTHERS)} | {OVER: "bold red"}
+_STYLES = {p.letter: p.style for p in (*PARTS, OTHERS)} | {LIMIT: "bold red"}

@@ -34,16 +34,17 @@ def test_letters_are_to_scale() -> None:
 
 
 @pytest.mark.parametrize("free_gib", [0, 1, 5])
-def test_what_is_missing_is_marked(free_gib: int) -> None:
-    """A need beyond the free memory ends in marks, as many as are missing."""
+def test_the_end_of_free_memory_is_marked(free_gib: int) -> None:
+    """A need beyond the free memory keeps all its letters, with a mark where free memory ends."""
     short = msgspec.structs.replace(CARD, free_bytes=free_gib * GIB)
     cells = bar_cells(short)
     assert len(cells) == WIDTH
-    assert cells.endswith("!")
+    assert set("WKCD|") <= set(cells)
     assert "\u00b7" not in cells
     others, need = (10 - free_gib) * GIB, CARD.total_bytes
-    missing = need - free_gib * GIB
-    assert cells.count("!") == max(1, round(missing * WIDTH / (others + need)))
+    beyond = cells.partition("|")[2]
+    share = (need - free_gib * GIB) / (others + need)
+    assert len(beyond) == pytest.approx(share * WIDTH, abs=2)
 
 
 def test_small_parts_are_not_lost() -> None:
