@@ -217,8 +217,10 @@ class Memory:
         parts = self._formula.estimate(settings)
         errors = {p.device: self._formula.error_bytes(p) for p in parts}
         judgement = self._judge(parts, settings, errors)
-        if not self._formula.known:
-            note = judgement.note or f"No formula for {self.spec.arch}: the dry run knows."
+        note = judgement.note
+        uncovered = self._uncovered(parts)
+        if uncovered:
+            note = note or f"No formula for {uncovered}: the dry run knows."
             return MemoryEstimate(
                 devices=tuple(_at_least(d) for d in judgement.devices),
                 source=MemorySource.FORMULA,
@@ -229,9 +231,17 @@ class Memory:
             devices=judgement.devices,
             source=MemorySource.FORMULA,
             verdict=judgement.verdict,
-            note=judgement.note,
+            note=note,
             max_error_pct=_error_pct(parts, errors),
         )
+
+    def _uncovered(self, parts: tuple[DeviceMemory, ...]) -> str | None:
+        """Return what the formula does not cover: an architecture, a software GPU's limits."""
+        if not self._formula.known:
+            return self.spec.arch
+        used = {part.device for part in parts}
+        software = (d.id for d in self._around.devices if d.kind == GpuKind.SOFTWARE)
+        return next((f"the software device {name}" for name in software if name in used), None)
 
     def _planned(self, settings: Settings) -> MemoryEstimate:
         planned = self._plan(settings)

@@ -156,6 +156,14 @@ def test_unknown_architecture_asks_for_the_dry_run() -> None:
     assert memory.estimate(settings, exact=True).verdict is Verdict.FITS
 
 
+def test_a_software_device_asks_for_the_dry_run() -> None:
+    """A rasteriser's limits move tensors to RAM in ways only the engine knows."""
+    device = msgspec.structs.replace(card(8 * GIB), kind=GpuKind.SOFTWARE)
+    estimate = Memory(QWEN25_7B, (device,), HOST).estimate(Settings(n_gpu_layers=29))
+    assert estimate.verdict is Verdict.UNKNOWN
+    assert "software device CUDA0" in (estimate.note or "")
+
+
 def test_a_dry_run_is_asked_once() -> None:
     """Settings that cannot change the need share one dry run, also between instances."""
     planner, cache = Planner(), {}  # type: ignore[var-annotated]
