@@ -27,8 +27,12 @@ def known_overheads(
     found: dict[str, Overhead] = {}
     rows = list(stored)
     for name, gpu in named_gpus(machine).items():
+        device, driver, backend = _identity(name, gpu)
         for row in rows:
-            if (row.key.device, row.key.driver, row.key.backend) != _identity(name, gpu):
+            # while the engine is not asked, any backend's figure is better than a table's
+            if (row.key.device, row.key.driver) != (device, driver) or (
+                backend and row.key.backend != backend
+            ):
                 continue
             _keep(found, name, row.driver_context_bytes, 0)
             if row.key.family == spec.arch:
@@ -70,7 +74,7 @@ def learner(
 
 
 def _identity(name: str, gpu: Gpu) -> tuple[str, str, str]:
-    """Return what a calibration belongs to: card, driver, backend."""
+    """Return what a calibration belongs to: card, driver, backend (empty = not known)."""
     backend = next((d.backend for d in gpu.engine if d.name == name), "")
     return gpu.key, (gpu.info.driver if gpu.info else None) or "", backend
 

@@ -10,6 +10,7 @@ from app.domain.errors import UsageProblem
 from app.domain.memory import MemorySource, Verdict
 from app.domain.settings import Settings
 from app.session import Session
+from app.store import Calibration, CalibrationKey
 from tests.fakes.models import make_model
 from tests.fakes.recorded import MACHINES, RecordedMachine
 
@@ -84,3 +85,17 @@ def test_a_recorded_machine_is_judged_by_its_readings(
     (holder,) = found.if_closed
     assert holder.vram_bytes == 5_138_022_400
     assert holder.verdict is Verdict.FITS
+
+
+def test_what_was_learned_of_a_card_counts_while_it_sleeps(session: Session, tiny: str) -> None:
+    """Calibrations of the same card and driver reach the session's estimates."""
+    spec = session.inspect(tiny)
+    key = CalibrationKey(
+        device="GPU-00000000-0000-0000-0000-000000000001", driver="nvidia 565.77", backend="CUDA",
+        flash_attn=True, n_ubatch=512, cpu_layers=False, depth_bucket=2048, family=spec.arch,
+    )  # fmt: skip
+    seen = Calibration(key=key, driver_context_bytes=321 << 20, growth_bytes=54 << 20)
+    session.store().add_calibration(seen)
+    gpu = session.estimate(spec, Settings(n_gpu_layers=5)).estimate.devices[0]
+    assert (gpu.driver_context_bytes, gpu.growth_bytes) == (321 << 20, 54 << 20)
+    assert gpu.measured_parts == ("driver_context", "growth")
