@@ -25,7 +25,7 @@ from app.rig.lease import Lease
 from app.rig.planner import ask_engine
 from app.rig.process import Launch
 from app.rig.replay import ReplayRig
-from app.rig.virtual import HEADROOM_BYTES
+from app.rig.replay_check import read_replay
 from app.session.doctor import examine
 from app.session.estimating import Scene, default_settings, estimate, list_entry
 from app.session.opening import Bounds, Learned, measurable, open_rig, runnable
@@ -33,7 +33,7 @@ from app.session.patience import HEADER_S, LIST_S, resolve_and_read, within
 from app.session.readings import read_now, with_ram_of_now
 from app.session.serving import Server
 from app.session.talk import Chat
-from app.session.tuning import Tuning, follow
+from app.session.tuning import Tuning, follow, with_reserve
 from app.session.views import Estimate, ModelEntry
 from app.store import Calibration, Profile, Store, StoredSweep
 from app.sweep.plan import make_plan
@@ -262,11 +262,8 @@ class Session:
         self, path: Path, request: SweepRequest, seed: int | None, cancel: threading.Event
     ) -> Iterator[SweepEvent]:
         """Run a search against a recorded machine; no model and no engine is needed."""
-        headroom_bytes = request.headroom_bytes
-        if request.reserve_bytes:  # a recording has no first device of its own: kept on each
-            kept = HEADROOM_BYTES if headroom_bytes is None else headroom_bytes
-            headroom_bytes = kept + request.reserve_bytes
-        rig = ReplayRig(path, seed, headroom_bytes=headroom_bytes)
+        replay = with_reserve(read_replay(path), request.reserve_bytes)
+        rig = ReplayRig(replay, seed, headroom_bytes=request.headroom_bytes)
         plan = make_plan(request, rig.space(), rig.dry_run)
         yield from follow(plan, rig, cancel)
 

@@ -9,8 +9,8 @@ from app.domain.errors import EnvironmentProblem
 from app.domain.events import SweepFinished, TrialFinished
 from app.domain.sweep import BudgetName, SweepRequest
 from app.rig.simulated import SimulatedRig
-from app.session.tuning import follow
-from tests.fakes.rigs import machine, plan_for
+from app.session.tuning import follow, with_reserve
+from tests.fakes.rigs import machine, plan_for, point, replay
 
 QUICK = SweepRequest(budget=BudgetName.QUICK)
 
@@ -41,3 +41,11 @@ def test_failed_recording_keeps_the_result(tmp_path: Path) -> None:
     assert result.status == "complete"
     assert result.error is not None
     assert result.error.code == "not_writable"
+
+
+def test_a_reserve_is_taken_from_the_first_recorded_device() -> None:
+    """A replay keeps it free, never below nothing; without one the recording is as it was."""
+    made = replay([point(0, 10.0, 0)], n_layer=4, free_bytes=1000)
+    assert with_reserve(made, 0) is made
+    assert with_reserve(made, 400).devices[0].free_bytes == 600
+    assert with_reserve(made, 4000).devices[0].free_bytes == 0
