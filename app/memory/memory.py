@@ -20,7 +20,7 @@ from app.memory.inverse import Fits, cheapest, largest, smallest
 from app.memory.judge import Judgement, Surroundings, free_now, judge
 from app.memory.overhead import Overhead, is_cpu_backed
 from app.memory.ram import HOST
-from app.memory.split import split_state
+from app.memory.split import split_state, with_compute
 from app.worker.protocol import NO_BREAKDOWN
 
 Planned = tuple[DeviceMemory, ...] | ErrorInfo
@@ -210,12 +210,17 @@ class Memory:
             return estimate.verdict is Verdict.FITS
         return all(d.verdict is Verdict.FITS for d in estimate.devices if d.device != HOST)
 
-    def _calculated(self, settings: Settings) -> MemoryEstimate:
+    def _calculated(
+        self, settings: Settings, *, engine: tuple[DeviceMemory, ...] = ()
+    ) -> MemoryEstimate:
+        """Return the formula's answer, with the compute buffers of ``engine`` where it has them."""
         why = refusal(self.spec, settings)
         if why is not None:
             return _refused(MemorySource.FORMULA, why)
         parts = self._formula.estimate(settings)
         errors = {p.device: self._formula.error_bytes(p) for p in parts}
+        if engine:
+            parts, errors = with_compute(parts, engine), dict.fromkeys(errors, 0)
         judgement = self._judge(parts, settings, errors)
         note = judgement.note
         uncovered = self._uncovered(parts)
@@ -250,6 +255,8 @@ class Memory:
             return self._calculated(settings)
         if isinstance(planned, ErrorInfo):
             return _refused(MemorySource.DRY_RUN, planned.message)
+        if any(part.weights_bytes is None for part in planned):
+            return self._calculated(settings, engine=planned)
         judgement = self._judge(self._told_apart(planned, settings), settings, {})
         return MemoryEstimate(
             devices=judgement.devices,

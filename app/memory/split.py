@@ -1,7 +1,7 @@
-"""Tells recurrent state from KV cache in a dry run of a hybrid model.
+"""Puts formula and dry run together, where the engine counts less than we show.
 
-The engine counts both as one context. The state's size is exact by formula, so the cache is the
-rest; the rest must then be what the cache formula says, or the two stay together.
+Recurrent state and KV cache are one figure to the engine. The state's size is exact by formula,
+so the cache is the rest; that must then be what the cache formula says, or they stay together.
 """
 
 import msgspec
@@ -31,4 +31,23 @@ def split_state(
         if state + kv != part.kv_cache_bytes:
             return planned
         result.append(msgspec.structs.replace(part, kv_cache_bytes=kv, recurrent_state_bytes=state))
+    return tuple(result)
+
+
+def with_compute(
+    formula: tuple[DeviceMemory, ...], engine: tuple[DeviceMemory, ...]
+) -> tuple[DeviceMemory, ...]:
+    """Return the formula's parts with the engine's compute buffers in place of the modelled ones.
+
+    For engines that tell only those (``worker.memory_log``); all other parts are exact by formula.
+    """
+    computed = {part.device: part.compute_bytes for part in engine}
+    result = []
+    for part in formula:
+        compute = computed.get(part.device)
+        if compute is None:
+            result.append(part)
+            continue
+        total = part.total_bytes - (part.compute_bytes or 0) + compute
+        result.append(msgspec.structs.replace(part, compute_bytes=compute, total_bytes=total))
     return tuple(result)
