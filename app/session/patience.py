@@ -18,6 +18,7 @@ from app.gguf import read_model
 HEADER_S = 15.0
 """A header takes 30 ms from a disk and a few seconds from a slow network drive."""
 LIST_S = 30.0
+DEMO = "demo"
 
 T = TypeVar("T")
 
@@ -28,6 +29,8 @@ def resolve_and_read(model: str) -> ModelSpec:
     Raises:
         EnvironmentProblem: It is not there, not usable, or not answered in time.
     """
+    if model == DEMO:  # put together at its first use, from local files: that may take longer
+        return read_model(library.resolve_model(model))
     return within(HEADER_S, model, lambda: read_model(library.resolve_model(model)))
 
 
