@@ -4,12 +4,23 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from app.domain.errors import UsageProblem
+from app.domain.machine import (
+    Gpu,
+    GpuInfo,
+    GpuKind,
+    GpuSample,
+    HostInfo,
+    Machine,
+    PowerState,
+)
 from app.domain.memory import MemorySource, Verdict
 from app.domain.settings import Settings
 from app.session import Session
+from app.session.readings import Readings, probed_devices
 from app.store import Calibration, CalibrationKey
 from tests.fakes.models import make_model
 from tests.fakes.recorded import MACHINES, RecordedMachine
@@ -99,3 +110,18 @@ def test_what_was_learned_of_a_card_counts_while_it_sleeps(session: Session, tin
     gpu = session.estimate(spec, Settings(n_gpu_layers=5)).estimate.devices[0]
     assert (gpu.driver_context_bytes, gpu.growth_bytes) == (321 << 20, 54 << 20)
     assert gpu.measured_parts == ("driver_context", "growth")
+
+
+def test_a_sleeping_card_of_known_size_is_empty() -> None:
+    """It sleeps because nobody uses it: all of it counts as free, and it has a verdict."""
+    info = GpuInfo(
+        probe="drm", pci_id="0000:03:00.0", name="Radeon", vendor="amd", kind=GpuKind.DISCRETE,
+        vram_total_bytes=8 << 30,
+    )  # fmt: skip
+    machine = Machine(host=HostInfo(os="linux"), gpus=(Gpu(key=info.key, info=info),))
+    asleep = GpuSample(key=info.key, t_ns=0, power_state=PowerState.ASLEEP)
+    (device,), unread = probed_devices(machine, Readings({info.key: asleep}))
+    assert (device.free_bytes, device.backend, unread) == (8 << 30, "Vulkan", {})
+    awake = msgspec.structs.replace(asleep, power_state=PowerState.AWAKE)
+    (_,), unread = probed_devices(machine, Readings({info.key: awake}))
+    assert unread == {"Radeon": "unread"}
