@@ -65,7 +65,7 @@ def run(args: argparse.Namespace, session: Session) -> int:
     )
     check(workload, args.reps)
     per_slot = workload.depth + workload.n_prompt + workload.n_gen
-    base = session.default_settings(spec, n_ctx=max(512, per_slot * workload.n_seq))
+    base = session.default_settings(spec, n_ctx=max(512, per_slot * workload.n_seq), wake=True)
     settings = settings_from(args, base, spec.n_layer)
     if settings.n_ctx < per_slot * workload.n_seq:
         raise UsageProblem(

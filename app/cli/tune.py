@@ -4,7 +4,7 @@ import argparse
 import threading
 from pathlib import Path
 
-from app.cli.arguments import parse_pins
+from app.cli.arguments import add_reserve, mib_from, parse_pins
 from app.cli.caps import measure_caps, show_caps
 from app.cli.output import EXIT_DONE, EXIT_PARTIAL, EXIT_PROBLEM, print_json
 from app.cli.progress import Follower
@@ -28,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--n-ctx", type=int, metavar="MIN", help="context you need, tokens")
     parser.add_argument("--floor", type=float, metavar="TOK_S", help="slowest acceptable decode")
     parser.add_argument("--headroom", type=int, metavar="MIB", help="memory to leave free")
+    add_reserve(parser)
     parser.add_argument("--kv-types", default="f16", metavar="T[,T]", help="allowed KV types")
     parser.add_argument("--pin", action="append", default=[], metavar="KNOB=VALUE")
     parser.add_argument(
@@ -126,6 +127,7 @@ def request_from(args: argparse.Namespace) -> SweepRequest:
         n_ctx_min=args.n_ctx,
         floor_tok_s=args.floor,
         headroom_bytes=None if args.headroom is None else args.headroom << 20,
+        reserve_bytes=mib_from("--reserve", args.reserve) or 0,
         kv_types=kv_types,
         pinned=parse_pins(args.pin, None),
         budget=BudgetName(args.budget),

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING
 
 from app.domain.causes import Cause
 from app.domain.events import TrialProgress
+from app.domain.memory import DeviceMemory
 from app.domain.outcome import Outcome
+from app.domain.settings import Settings
 from app.domain.trial import Sample, TelemetryWindow, Trial, TrialRequest
 from app.domain.units import NS_PER_S
 from app.rig.process import OTHER_QUESTION
@@ -14,8 +16,7 @@ from app.worker.protocol import Failed, LoadFinished, Reply
 
 if TYPE_CHECKING:
     from app.domain.errors import ErrorInfo
-    from app.domain.memory import DeviceMemory
-    from app.domain.settings import Settings
+    from app.rig.footprint import Footprint
 
 
 class Attempt:
@@ -27,6 +28,7 @@ class Attempt:
         self.phase = "start"
         self.telemetry: TelemetryWindow | None = None
         self.log_tail: tuple[str, ...] = ()
+        self.footprints: tuple[Footprint, ...] = ()
         self._frac: float | None = None
         self._outcome: Outcome | None = None
         self._error: ErrorInfo | None = None
@@ -74,6 +76,16 @@ class Attempt:
     def fail(self, cause: Cause) -> None:
         """End the trial with ``cause``."""
         self._outcome, self._error = cause.outcome, cause.error
+
+    @property
+    def effective(self) -> Settings | None:
+        """Settings the engine really uses, once it has said them."""
+        return self._effective
+
+    @property
+    def devices(self) -> tuple[DeviceMemory, ...]:
+        """Buffers the engine allocated, once the context exists."""
+        return self._devices
 
     @property
     def load_s(self) -> float | None:

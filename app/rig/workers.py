@@ -17,6 +17,7 @@ from app.domain.units import MIB
 from app.rig.attempt import Attempt
 from app.rig.death import explain
 from app.rig.ends import WorkerEnd, WorkerSilent
+from app.rig.footprint import Footprint, FootprintMeter, FreeNow
 from app.rig.planner import Planned, Planner, plan_with
 from app.rig.process import TICK_S, Launch, WorkerProcess, start_worker
 from app.worker import protocol
@@ -24,7 +25,7 @@ from app.worker.protocol import Reply
 
 Plan = Callable[[Settings], Planned]
 Judge = Callable[[Settings, Plan], MemoryEstimate]
-FreeNow = Callable[[str], int | None]
+Learn = Callable[[Footprint], None]
 Steps = Generator[Reply | None, None, None]
 
 # guess of a first load, until one was measured, bytes per second
@@ -71,6 +72,7 @@ class WorkerRig:
         window: OpenWindow | None = None,
         free_now: FreeNow | None = None,
         judge: Judge | None = None,
+        learn: Learn | None = None,
     ) -> None:
         """Prepare; nothing is started yet.
 
@@ -82,6 +84,7 @@ class WorkerRig:
             window: Opens a telemetry window for the processes named.
             free_now: Free bytes of an engine device now, by probe; ``None`` = as at ``hello``.
             judge: Asks ``plan`` and adds verdicts; without it they are ``unknown``.
+            learn: Told what each undisturbed load took beyond the engine's buffers.
         """
         self._model = model
         self._host = host
@@ -90,6 +93,8 @@ class WorkerRig:
         self._open_window = window
         self._free_now = free_now
         self._judge = judge
+        self._learn = learn
+        self._meter: FootprintMeter | None = None
         self._planner = Planner(self._launch, model.path)
         self._worker: WorkerProcess | None = None
         self._ended: list[WorkerProcess] = []
@@ -171,6 +176,9 @@ class WorkerRig:
         with window as seen:
             yield from self._run(attempt, seen)
         attempt.telemetry = seen.result if seen else None
+        if self._learn and not (attempt.telemetry and attempt.telemetry.disturbed):
+            for footprint in attempt.footprints:
+                self._learn(footprint)
         trial = attempt.trial(self._load_id, time.monotonic() - start_s)
         yield TrialFinished(index=0, trial=trial)
 
@@ -191,7 +199,10 @@ class WorkerRig:
     ) -> Generator[TrialProgress, None, None]:
         try:
             for reply in self._steps(attempt, window):
-                yield attempt.see(reply)
+                progress = attempt.see(reply)
+                if self._meter and attempt.effective and isinstance(reply, protocol.TrialStarted):
+                    self._meter.context_made(attempt.effective, attempt.devices)
+                yield progress
         except WorkerEnd as end:
             attempt.fail(explain(end, attempt.phase))
             self._drop_worker()
@@ -229,13 +240,18 @@ class WorkerRig:
             max_s=attempt.request.max_s,
         )
         reply = yield from worker.ask(question, "context", self._silence_s(settings))
-        attempt.take(reply)
+        if attempt.take(reply) and self._meter:
+            work = attempt.request.workload
+            attempt.footprints = self._meter.trial_ended(work.depth + work.n_prompt + work.n_gen)
+        self._meter = None  # a later context of this process finds grown pools
 
     def _start(self) -> Generator[None, None, WorkerProcess]:
         """Start a worker once the memory of earlier ones is free again."""
         if self._planner.holds_device:
             self._planner.release()
         yield from self._memory_back()
+        if self._learn and self._free_now:
+            self._meter = FootprintMeter(self._free_now, self._only or ())
         self._worker = yield from start_worker(self._launch)
         return self._worker
 
@@ -261,6 +277,7 @@ class WorkerRig:
 
     def _drop_worker(self) -> None:
         """End the worker in the background."""
+        self._meter = None
         self._loaded = None
         if self._worker:
             self._worker.stop_soon()

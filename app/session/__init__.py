@@ -3,6 +3,6 @@
 from app.session.facade import Probing, Session
 from app.session.serving import Server
 from app.session.talk import Chat
-from app.session.views import Estimate, ModelEntry
+from app.session.views import Estimate, IfClosed, ModelEntry
 
-__all__ = ["Chat", "Estimate", "ModelEntry", "Probing", "Server", "Session"]
+__all__ = ["Chat", "Estimate", "IfClosed", "ModelEntry", "Probing", "Server", "Session"]

@@ -1,6 +1,8 @@
 """``Session``: what RigTune can do, for any surface. One call at a time."""
 
+import contextlib
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -14,40 +16,42 @@ from app.domain.errors import EnvironmentProblem, ErrorInfo
 from app.domain.events import RigEvent, SweepEvent, SweepFinished
 from app.domain.finding import Check
 from app.domain.machine import EngineInfo, GpuInfo, HostInfo, Machine, PowerState, ProbeSet
-from app.domain.memory import Verdict
 from app.domain.model import ModelSpec
-from app.domain.settings import FlashAttn, Settings
+from app.domain.settings import Settings
 from app.domain.sweep import GOAL_WORKLOADS, BudgetName, Goal, SweepRequest, SweepResult
 from app.domain.trial import TrialRequest
 from app.export import export
-from app.gguf import read_model
 from app.machine import aliases, join_machine
 from app.rig.interface import Rig
 from app.rig.lease import Lease
 from app.rig.planner import ask_engine
 from app.rig.process import Launch
 from app.rig.replay import ReplayRig
+from app.rig.replay_check import read_replay
 from app.session.capsweep import CapsEvent
 from app.session.doctor import examine
 from app.session.doctor_history import keep_run, last_run
+from app.session.estimating import Scene, default_settings, estimate, list_entry
 from app.session.opening import (
+    Bounds,
+    Learned,
     measurable,
-    memory_for,
     open_rig,
     pinned,
     runnable,
-    search_host,
     usable_devices,
 )
+from app.session.patience import HEADER_S, LIST_S, read_header, resolve_and_read, within
 from app.session.power import Power
 from app.session.power_views import governed_gpus
+from app.session.readings import read_now, with_ram_of_now
 from app.session.recording import read_engine, write_engine
 from app.session.same_cards import on_same_cards
 from app.session.serving import Server
 from app.session.talk import Chat
-from app.session.tuning import Tuning, advised, follow
+from app.session.tuning import Tuning, advised, follow, with_reserve
 from app.session.views import Estimate, ModelEntry, ReadSpeeds
-from app.store import Profile, Store, StoredSweep
+from app.store import Calibration, Profile, Store, StoredSweep
 from app.sweep.plan import make_plan
 from app.telemetry import Telemetry
 
@@ -127,7 +131,8 @@ class Session:
             EnvironmentProblem: No worker can be had, or the recording cannot be read.
         """
         machine = self._machine
-        if machine is None or refresh or (wake and machine.engine is None):
+        unasked = machine is None or machine.engine is None
+        if machine is None or refresh or (unasked and self._may_ask(wake=wake)):
             probes = self._probe_set()
             infos = [info for probe in probes.gpus for info in probe.identify()]
             engine, problem = self._engine(wake=wake)
@@ -196,11 +201,17 @@ class Session:
         Raises:
             EnvironmentProblem: It is not there or not usable.
         """
-        return read_model(library.resolve_model(model))
+        return resolve_and_read(model)
 
     def models(self) -> tuple[ModelEntry, ...]:
         """Return the models found on this machine, each with its verdict."""
-        return tuple(self._entry(found) for found in library.find_models())
+        scene = self._scene()
+        deadline_s = time.monotonic() + LIST_S
+        found = within(LIST_S, "The model folders", library.find_models)
+        # one drive that stalls costs its own entry, and a few of them no more than the deadline
+        return tuple(
+            list_entry(scene, each, min(HEADER_S, deadline_s - time.monotonic())) for each in found
+        )
 
     def estimate(
         self,
@@ -208,49 +219,31 @@ class Session:
         settings: Settings,
         *,
         headroom_bytes: int | None = None,
+        reserve_bytes: int = 0,
         exact: bool = False,
     ) -> Estimate:
-        """Return what ``settings`` need and the most that would fit.
+        """Return what ``settings`` need and the most that would fit; a sleeping GPU sleeps on.
 
         Args:
             spec: The model.
             settings: The configuration; its devices decide where it is placed.
             headroom_bytes: Memory to leave free per device; ``None`` = the rule.
-            exact: Ask the engine's dry run instead of the formula.
+            reserve_bytes: What else must fit on the first device (a projector, a draft model, a
+                game): the dry run does not count it.
+            exact: Ask the engine's dry run instead of the formula; not while a GPU sleeps.
         """
-        runnable(spec)
-        machine = self.machine(wake=True)
-        if exact:
-            rig, memory = open_rig(
-                spec, machine, self._launch,
-                devices=settings.devices, headroom_bytes=headroom_bytes,
-            )  # fmt: skip
-        else:
-            devices = usable_devices(machine, settings.devices)
-            rig, memory = None, memory_for(spec, machine, devices, headroom_bytes=headroom_bytes)
-        try:
-            return Estimate(
-                settings=settings,
-                estimate=memory.estimate(settings, exact=exact),
-                max_n_gpu_layers=memory.max_n_gpu_layers(settings, exact=exact),
-                max_n_ctx=memory.max_n_ctx(settings, exact=exact),
-            )
-        finally:
-            if rig is not None:
-                rig.close()
+        bounds = Bounds(headroom_bytes=headroom_bytes, reserve_bytes=reserve_bytes)
+        return estimate(self._scene(), runnable(spec), settings, bounds, exact=exact)
 
-    def default_settings(self, spec: ModelSpec, n_ctx: int) -> Settings:
-        """Return sensible settings for an untuned model: every layer that fits."""
-        machine = self.machine(wake=True)
-        devices = usable_devices(machine)
-        base = Settings(
-            n_gpu_layers=0,
-            n_ctx=n_ctx,
-            n_threads=search_host(machine).cores_physical,
-            flash_attn=FlashAttn.AUTO,
-        )
-        layers = memory_for(spec, machine, devices).max_n_gpu_layers(base) or 0
-        return msgspec.structs.replace(base, n_gpu_layers=layers)
+    def default_settings(self, spec: ModelSpec, n_ctx: int, *, wake: bool = False) -> Settings:
+        """Return sensible settings for an untuned model: every layer that fits.
+
+        Args:
+            spec: The model.
+            n_ctx: Context over all slots, tokens.
+            wake: The model will be run: a sleeping GPU may be woken to see what it holds.
+        """
+        return default_settings(self._scene(wake=wake), spec, n_ctx)
 
     # --- trials and searches ---------------------------------------------------------------
 
@@ -261,8 +254,8 @@ class Session:
         machine = measurable(self.machine(wake=True))
         with self._lease("bench"):
             rig, _ = open_rig(
-                spec, machine, self._launch,
-                devices=request.settings.devices, telemetry=self.telemetry(),
+                spec, machine, self._launch, devices=request.settings.devices,
+                telemetry=self.telemetry(), learned=self._learned(),
             )  # fmt: skip
             try:
                 yield from rig.run_trial(request)
@@ -297,9 +290,12 @@ class Session:
         spec = runnable(self.inspect(model))
         machine = measurable(self.machine(wake=True))
         with self._lease("tune"):
+            bounds = Bounds(
+                headroom_bytes=request.headroom_bytes, reserve_bytes=request.reserve_bytes
+            )
             rig, _ = open_rig(
-                spec, machine, self._launch, devices=request.devices,
-                headroom_bytes=request.headroom_bytes, telemetry=self.telemetry(),
+                spec, machine, self._launch, devices=request.devices, bounds=bounds,
+                telemetry=self.telemetry(), learned=self._learned(),
             )  # fmt: skip
             try:
                 tuning = Tuning(self._opened_store(), spec, machine, request)
@@ -350,7 +346,8 @@ class Session:
         self, path: Path, request: SweepRequest, seed: int | None, cancel: threading.Event
     ) -> Iterator[SweepEvent]:
         """Run a search against a recorded machine; no model and no engine is needed."""
-        rig = ReplayRig(path, seed, headroom_bytes=request.headroom_bytes)
+        replay = with_reserve(read_replay(path), request.reserve_bytes)
+        rig = ReplayRig(replay, seed, headroom_bytes=request.headroom_bytes)
         plan = make_plan(request, rig.space(), rig.dry_run)
         # Of the machine it was recorded on nothing is known but what the plan holds.
         machine = Machine(host=HostInfo(os="unknown"))
@@ -425,7 +422,7 @@ class Session:
         """
         if self._replay is not None:
             return read_engine(Path(self._replay)), None
-        if not wake and self._is_a_gpu_asleep():
+        if not self._may_ask(wake=wake):
             return None, None
         try:
             return ask_engine(self._launch), None
@@ -451,7 +448,7 @@ class Session:
         except EnvironmentProblem:
             for found in sorted(library.find_models(), key=lambda m: m.file_bytes):
                 with suppress(EnvironmentProblem):
-                    return runnable(read_model(found.path))
+                    return runnable(read_header(Path(found.path), HEADER_S))
             raise
 
     def _ram_read(self) -> float | None:
@@ -461,6 +458,10 @@ class Session:
             self._ram_gb_s = self._probing.ram_read_gb_s(host.cores_physical or 1, host.l3_bytes)
         return self._ram_gb_s
 
+    def _may_ask(self, *, wake: bool) -> bool:
+        """Return whether the engine may be asked: listing devices wakes a sleeping GPU."""
+        return self._replay is None and (wake or not self._is_a_gpu_asleep())
+
     def _is_a_gpu_asleep(self) -> bool:
         if self._telemetry is not None:
             keys = self._telemetry.keys()
@@ -468,6 +469,23 @@ class Session:
         else:
             samples = [s for probe in self._probe_set().gpus for s in probe.sample()]
         return any(s.power_state is PowerState.ASLEEP for s in samples)
+
+    def _scene(self, *, wake: bool = False) -> Scene:
+        """Return the machine as an estimate sees it; nothing is woken unless asked."""
+        machine = self.machine(wake=wake)
+        readings = read_now(machine, self._probe_set(), self._telemetry)
+        return Scene(with_ram_of_now(machine, readings), readings, self._learned(), self._launch)
+
+    def _learned(self) -> Learned:
+        """Return the calibrations; an estimate needs no store, and a trial fails for none."""
+
+        def keep(seen: Calibration) -> None:
+            with contextlib.suppress(EnvironmentProblem):
+                self._opened_store().add_calibration(seen)
+
+        with contextlib.suppress(EnvironmentProblem):
+            return Learned(self._opened_store().calibrations(), keep)
+        return Learned()
 
     def _opened_store(self) -> Store:
         if self._store is None:
@@ -496,7 +514,8 @@ class Session:
         profile = self._profile_for(spec, profile_id)
         notes = []
         if profile is None:
-            settings = self.default_settings(spec, min(CHAT_N_CTX, spec.n_ctx_train or CHAT_N_CTX))
+            n_ctx = min(CHAT_N_CTX, spec.n_ctx_train or CHAT_N_CTX)
+            settings = self.default_settings(spec, n_ctx, wake=True)
             notes.append("No tuned profile for this model yet; using defaults that fit.")
         else:
             settings = profile.settings
@@ -517,21 +536,3 @@ class Session:
             return self.profile(profile_id)
         stored = self._opened_store().profiles(spec.fingerprint)
         return stored[0] if stored else None
-
-    def _entry(self, found: library.FoundModel) -> ModelEntry:
-        entry = ModelEntry(
-            id=found.id,
-            origin=found.origin,
-            name=found.name,
-            path=found.path,
-            file_bytes=found.file_bytes,
-        )
-        try:
-            spec = runnable(read_model(found.path))
-            settings = Settings(n_gpu_layers=spec.max_gpu_layers)
-            verdict = Verdict.UNKNOWN
-            if self.machine().engine is not None:  # a list wakes no sleeping GPU
-                verdict = self.estimate(spec, settings).estimate.verdict
-        except EnvironmentProblem as problem:
-            return msgspec.structs.replace(entry, problem=problem.info.message)
-        return msgspec.structs.replace(entry, arch=spec.arch, quant=spec.ftype, verdict=verdict)

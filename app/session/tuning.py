@@ -87,6 +87,16 @@ def advised(
     return msgspec.structs.replace(result, findings=found)
 
 
+def with_reserve(replay: Replay, reserve_bytes: int) -> Replay:
+    """Return ``replay`` with that much less free on its first device."""
+    if not (reserve_bytes and replay.devices):
+        return replay
+    first, *others = replay.devices
+    left = max(0, first.free_bytes - reserve_bytes)
+    first = msgspec.structs.replace(first, free_bytes=left)
+    return msgspec.structs.replace(replay, devices=(first, *others))
+
+
 def _written(event: SweepFinished, replay: Replay, path: Path) -> SweepFinished:
     """Write the recording; where that fails, the result is kept and says so."""
     try:
