@@ -65,7 +65,7 @@ def serve(fd: int, stdin: BinaryIO, *, rpc: tuple[str, ...], engine_dir: str | N
         engine_devices.load_backends(engine_dir)
         for endpoint in rpc:
             engine_devices.add_remote(endpoint)
-        info = engine_devices.engine_info()
+        info = engine_devices.engine_info(engine_dir)
     except EngineFailure as failure:
         channel.send(Failed(outcome=failure.outcome, error=failure.error))
         return EXIT_NO_ENGINE
