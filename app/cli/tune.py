@@ -2,18 +2,23 @@
 
 import argparse
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 from app.cli.arguments import parse_pins
+from app.cli.check_text import show_check
 from app.cli.output import EXIT_DONE, EXIT_PARTIAL, EXIT_PROBLEM, print_json
 from app.cli.progress import Follower
+from app.cli.quants import Entry, comparison_of, show_comparison
 from app.cli.tune_document import document_of
-from app.cli.tune_text import show
-from app.domain.errors import Bug, UsageProblem
-from app.domain.events import SweepFinished
+from app.cli.tune_text import engine_text, show
+from app.domain.check import Checked
+from app.domain.errors import Bug, EnvironmentProblem, UsageProblem
+from app.domain.events import SweepEvent, SweepFinished
 from app.domain.settings import KV_TYPES
 from app.domain.sweep import BudgetName, Goal, SweepRequest, SweepResult, SweepStatus
-from app.session import Session
+from app.export import Command, read_command
+from app.session import CommandChecked, Session
 
 NAME = "tune"
 HELP = "measure and find the best settings for a model on this machine"
@@ -21,7 +26,9 @@ HELP = "measure and find the best settings for a model on this machine"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's own arguments."""
-    parser.add_argument("model", metavar="MODEL", nargs="?", help="path, id, or demo")
+    parser.add_argument(
+        "models", metavar="MODEL", nargs="*", help="path, id, or demo; several are compared"
+    )
     parser.add_argument("--goal", choices=[g.value for g in Goal], default=Goal.CHAT.value)
     parser.add_argument("--n-ctx", type=int, metavar="MIN", help="context you need, tokens")
     parser.add_argument("--floor", type=float, metavar="TOK_S", help="slowest acceptable decode")
@@ -32,6 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--budget", choices=[b.value for b in BudgetName], default=BudgetName.STANDARD.value
     )
     parser.add_argument("--device", action="append", default=[], metavar="ID")
+    parser.add_argument(
+        "--check", metavar="COMMAND", help="measure this llama-server command beside the answer"
+    )
     parser.add_argument("--resume", action="store_true", help="go on with an interrupted search")
     parser.add_argument("--record", metavar="FILE", help="write the search as a replay file")
     parser.add_argument("--replay", metavar="FILE", help="search a recorded machine instead")
@@ -47,28 +57,124 @@ def run(args: argparse.Namespace, session: Session) -> int:
     request = request_from(args)
     if args.replay and args.record:
         raise UsageProblem("record_of_replay", "--record and --replay exclude each other")
-    if args.replay:
-        events = session.tune_replay(Path(args.replay), request, args.replay_seed, cancel)
-    elif args.model:
-        events = session.tune(
-            args.model, request, resume=args.resume, record=args.record, cancel=cancel
-        )
+    if len(args.models) > 1:
+        return compare(args, session, request, cancel)
+    command = None if args.check is None else read_command(args.check)
+    model = model_of(args, command)
+    result, check = search(args, session, model, request, command, cancel)
+    engine = None if args.replay else session.machine().engine
+    if args.json:
+        print_json(document_of(result, engine, check))
     else:
-        raise UsageProblem("no_model", "tune needs a model", "Name a .gguf file, or demo.")
-    result = None
+        show(result, args.replay or model, engine_text(engine))
+        if check is not None:
+            show_check(check)
+    return exit_code(result)
+
+
+def compare(
+    args: argparse.Namespace, session: Session, request: SweepRequest, cancel: threading.Event
+) -> int:
+    """Search each of several models and print one table: which of them to use.
+
+    Raises:
+        UsageProblem: An option names one file or command for all of them.
+    """
+    for name in ("check", "record", "replay"):
+        if getattr(args, name):
+            message = f"--{name} goes with one model, not with {len(args.models)}"
+            raise UsageProblem("several_models", message)
+    entries = []
+    for model in args.models:
+        entries.append(entry_of(model, args, session, request, cancel))
+        if cancel.is_set():
+            break
+    document = comparison_of(entries, session.machine().engine, request.floor_tok_s)
+    if args.json:
+        print_json(document)
+    else:
+        show_comparison(document)
+    if cancel.is_set():
+        return EXIT_PARTIAL
+    return EXIT_DONE if document.fastest is not None else EXIT_PROBLEM
+
+
+def entry_of(
+    model: str,
+    args: argparse.Namespace,
+    session: Session,
+    request: SweepRequest,
+    cancel: threading.Event,
+) -> Entry:
+    """Return one model with its search; a model that cannot be used does not end the others."""
+    try:
+        spec = session.inspect(model)
+    except EnvironmentProblem as problem:
+        return Entry(model=model, error=problem.info)
+    try:
+        result, _ = search(args, session, model, request, None, cancel)
+    except EnvironmentProblem as problem:
+        return Entry(model=model, spec=spec, error=problem.info)
+    return Entry(model=model, spec=spec, result=result)
+
+
+def search(
+    args: argparse.Namespace,
+    session: Session,
+    model: str,
+    request: SweepRequest,
+    command: Command | None,
+    cancel: threading.Event,
+) -> tuple[SweepResult, Checked | None]:
+    """Run one search, shown on stderr, and return its result and the check's."""
+    result, check = None, None
     with Follower(args.progress, cancel) as follower:
-        for event in events:
+        for event in events_of(args, session, model, request, command, cancel):
+            if isinstance(event, CommandChecked):
+                check = event.check
+                continue
             follower.show(event)
             if isinstance(event, SweepFinished):
                 result = event.result
     if result is None:
         msg = "the search ended without a result"
         raise Bug(msg)
-    if args.json:
-        print_json(document_of(result))
-    else:
-        show(result, args.replay or args.model)
-    return exit_code(result)
+    return result, check
+
+
+def events_of(
+    args: argparse.Namespace,
+    session: Session,
+    model: str,
+    request: SweepRequest,
+    command: Command | None,
+    cancel: threading.Event,
+) -> Iterator[SweepEvent | CommandChecked]:
+    """Return the events of the search that the options ask for."""
+    if args.replay:
+        path = Path(args.replay)
+        return session.tune_replay(path, request, args.replay_seed, cancel, command)
+    if command is not None:
+        return session.check(
+            model, command, request, resume=args.resume, record=args.record, cancel=cancel
+        )
+    return session.tune(model, request, resume=args.resume, record=args.record, cancel=cancel)
+
+
+def model_of(args: argparse.Namespace, command: Command | None) -> str:
+    """Return the model: the one named, or the command line's own.
+
+    Raises:
+        UsageProblem: There is none.
+    """
+    if args.models or args.replay:
+        return args.models[0] if args.models else ""
+    if command is not None and "model" in command.options:
+        return command.options["model"]
+    if command is not None:
+        hint = "Name the file as well: rigtune tune MODEL --check COMMAND."
+        raise UsageProblem("no_model", "the command line names no model file", hint)
+    raise UsageProblem("no_model", "tune needs a model", "Name a .gguf file, or demo.")
 
 
 def request_from(args: argparse.Namespace) -> SweepRequest:

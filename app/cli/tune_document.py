@@ -1,6 +1,8 @@
 """``rigtune.tune/1``: the search's answer as JSON."""
 
+from app.domain.check import Checked
 from app.domain.errors import ErrorInfo
+from app.domain.machine import EngineInfo
 from app.domain.outcome import Outcome
 from app.domain.record import Record
 from app.domain.settings import Settings
@@ -45,6 +47,24 @@ class Baselines(Record, frozen=True, kw_only=True):
     cpu: Recommended | None
 
 
+class EngineView(Record, frozen=True, kw_only=True):
+    """The build everything was measured with.
+
+    Attributes:
+        version: Version of the binding.
+        llama_version: What llama.cpp calls itself.
+        commit: Its commit, where known.
+        backends: Loaded backends.
+        directory: Folder of the user's own libraries (``--engine-dir``).
+    """
+
+    version: str
+    llama_version: str
+    commit: str | None
+    backends: tuple[str, ...]
+    directory: str | None
+
+
 class TuneDocument(Record, frozen=True, kw_only=True):
     """``rigtune.tune/1``."""
 
@@ -63,10 +83,33 @@ class TuneDocument(Record, frozen=True, kw_only=True):
     reasons: tuple[Reason, ...]
     ties: tuple[Tie, ...]
     error: ErrorInfo | None
+    engine: EngineView | None = None
+    check: Checked | None = None
 
 
-def document_of(result: SweepResult) -> TuneDocument:
-    """Return the JSON view of a search's result."""
+def engine_view(engine: EngineInfo | None) -> EngineView | None:
+    """Return the JSON view of an engine build."""
+    if engine is None:
+        return None
+    return EngineView(
+        version=engine.version,
+        llama_version=engine.llama_version,
+        commit=engine.commit,
+        backends=engine.backends,
+        directory=engine.directory,
+    )
+
+
+def document_of(
+    result: SweepResult, engine: EngineInfo | None = None, check: Checked | None = None
+) -> TuneDocument:
+    """Return the JSON view of a search's result.
+
+    Args:
+        result: The result.
+        engine: Build it was measured with; ``None`` = a recording.
+        check: A command line of the user's beside it.
+    """
     return TuneDocument(
         status=result.status,
         recommended=result.recommended,
@@ -82,6 +125,8 @@ def document_of(result: SweepResult) -> TuneDocument:
         reasons=result.reasons,
         ties=result.ties,
         error=result.error,
+        engine=engine_view(engine),
+        check=check,
     )
 
 

@@ -1,8 +1,9 @@
 """The façade that the command line and the window call: tune, estimate, chat, probe, doctor."""
 
+from app.session.check import CommandChecked
 from app.session.facade import Probing, Session
 from app.session.serving import Server
 from app.session.talk import Chat
 from app.session.views import Estimate, ModelEntry
 
-__all__ = ["Chat", "Estimate", "ModelEntry", "Probing", "Server", "Session"]
+__all__ = ["Chat", "CommandChecked", "Estimate", "ModelEntry", "Probing", "Server", "Session"]

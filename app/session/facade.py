@@ -17,7 +17,7 @@ from app.domain.model import ModelSpec
 from app.domain.settings import FlashAttn, Settings
 from app.domain.sweep import SweepRequest, SweepResult
 from app.domain.trial import TrialRequest
-from app.export import export
+from app.export import Command, export
 from app.gguf import read_model
 from app.machine import aliases, join_machine
 from app.rig.interface import Rig
@@ -25,6 +25,7 @@ from app.rig.lease import Lease
 from app.rig.planner import ask_engine
 from app.rig.process import Launch
 from app.rig.replay import ReplayRig
+from app.session.check import CommandChecked, and_check
 from app.session.doctor import examine
 from app.session.opening import (
     measurable,
@@ -250,6 +251,36 @@ class Session:
         Raises:
             EnvironmentProblem: Model or engine cannot be used, or the request cannot be met.
         """
+        for event in self._search(model, request, None, cancel, resume=resume, record=record):
+            if not isinstance(event, CommandChecked):
+                yield event
+
+    def check(
+        self,
+        model: str,
+        command: Command,
+        request: SweepRequest,
+        *,
+        resume: bool = False,
+        record: str | None = None,
+        cancel: threading.Event,
+    ) -> Iterator[SweepEvent | CommandChecked]:
+        """Search as ``tune`` does, then measure a llama.cpp command line in turns with the answer.
+
+        The last event is ``CommandChecked``, unless the search was cancelled.
+        """
+        yield from self._search(model, request, command, cancel, resume=resume, record=record)
+
+    def _search(
+        self,
+        model: str,
+        request: SweepRequest,
+        command: Command | None,
+        cancel: threading.Event,
+        *,
+        resume: bool,
+        record: str | None,
+    ) -> Iterator[SweepEvent | CommandChecked]:
         spec = runnable(self.inspect(model))
         machine = measurable(self.machine(wake=True))
         with self._lease("tune"):
@@ -266,17 +297,23 @@ class Session:
                     notes = (*plan.notes, *(found or ("nothing_to_resume",)))
                     plan = msgspec.structs.replace(plan, notes=notes)
                 path = Path(record) if record else None
-                yield from tuning.run(plan, rig, cancel, resumed=resumed, record=path)
+                events = tuning.run(plan, rig, cancel, resumed=resumed, record=path)
+                yield from and_check(events, plan, rig, command, cancel)
             finally:
                 rig.close()
 
     def tune_replay(
-        self, path: Path, request: SweepRequest, seed: int | None, cancel: threading.Event
-    ) -> Iterator[SweepEvent]:
-        """Run a search against a recorded machine; no model and no engine is needed."""
+        self,
+        path: Path,
+        request: SweepRequest,
+        seed: int | None,
+        cancel: threading.Event,
+        command: Command | None = None,
+    ) -> Iterator[SweepEvent | CommandChecked]:
+        """Run a search (and a check) on a recorded machine; no model and no engine is needed."""
         rig = ReplayRig(path, seed, headroom_bytes=request.headroom_bytes)
         plan = make_plan(request, rig.space(), rig.dry_run)
-        yield from follow(plan, rig, cancel)
+        yield from and_check(follow(plan, rig, cancel), plan, rig, command, cancel)
 
     # --- what was kept ---------------------------------------------------------------------
 
