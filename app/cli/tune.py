@@ -152,8 +152,10 @@ def events_of(
 ) -> Iterator[SweepEvent | CommandChecked]:
     """Return the events of the search that the options ask for."""
     if args.replay:
-        path = Path(args.replay)
-        return session.tune_replay(path, request, args.replay_seed, cancel, command)
+        path, seed = Path(args.replay), args.replay_seed
+        if command is not None:
+            return session.check_replay(path, command, request, seed, cancel)
+        return session.tune_replay(path, request, seed, cancel)
     if command is not None:
         return session.check(
             model, command, request, resume=args.resume, record=args.record, cancel=cancel

@@ -24,6 +24,7 @@ from app.worker.protocol import (
     Hello,
     LoadFinished,
     Message,
+    OutputChecked,
     ProtocolError,
     Reply,
     ServeFinished,
@@ -46,6 +47,7 @@ Final = (
     | GenerateFinished
     | TokenizeFinished
     | TemplateChecked
+    | OutputChecked
     | ServeFinished
     | Failed
 )

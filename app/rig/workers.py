@@ -15,12 +15,13 @@ from app.domain.sweep import SearchDevice, SearchHost, SearchModel, SearchSpace
 from app.domain.trial import TelemetryWindow, TrialRequest
 from app.domain.units import MIB
 from app.rig.attempt import Attempt
+from app.rig.cooling import CoolDown
 from app.rig.death import explain
 from app.rig.ends import WorkerEnd, WorkerSilent
 from app.rig.planner import Planned, Planner, plan_with
-from app.rig.process import TICK_S, Launch, WorkerProcess, start_worker
+from app.rig.process import OTHER_QUESTION, TICK_S, Launch, WorkerProcess, start_worker
 from app.worker import protocol
-from app.worker.protocol import Reply
+from app.worker.protocol import Failed, OutputChecked, Reply
 
 Plan = Callable[[Settings], Planned]
 Judge = Callable[[Settings, Plan], MemoryEstimate]
@@ -67,6 +68,7 @@ class WorkerRig:
         window: OpenWindow | None = None,
         free_now: FreeNow | None = None,
         judge: Judge | None = None,
+        cool_down: CoolDown | None = None,
     ) -> None:
         """Prepare; nothing is started yet.
 
@@ -78,6 +80,7 @@ class WorkerRig:
             window: Opens a telemetry window for the processes named.
             free_now: Free bytes of an engine device now, by probe; ``None`` = as at ``hello``.
             judge: Asks ``plan`` and adds verdicts; without it they are ``unknown``.
+            cool_down: Holds a trial back while a device is hot from throttling.
         """
         self._model = model
         self._host = host
@@ -86,6 +89,7 @@ class WorkerRig:
         self._open_window = window
         self._free_now = free_now
         self._judge = judge
+        self._cool_down = cool_down
         self._planner = Planner(self._launch, model.path)
         self._worker: WorkerProcess | None = None
         self._ended: list[WorkerProcess] = []
@@ -163,12 +167,48 @@ class WorkerRig:
         attempt = Attempt(request)
         start_s = time.monotonic()
         yield TrialProgress(phase="start")
+        if self._cool_down:
+            yield from self._cool_down.wait()
         window = self._open_window(()) if self._open_window else nullcontext()
         with window as seen:
             yield from self._run(attempt, seen)
         attempt.telemetry = seen.result if seen else None
+        if self._cool_down:
+            self._cool_down.note(attempt.telemetry)
         trial = attempt.trial(self._load_id, time.monotonic() - start_s)
         yield TrialFinished(index=0, trial=trial)
+
+    def check_output(
+        self, settings: Settings, n_tok: int
+    ) -> Generator[TrialProgress, None, OutputChecked | ErrorInfo | None]:
+        """Compare the output of ``settings`` with a plain f16 cache, on the weights loaded now.
+
+        Yields as a trial does. Returns how far they lie apart, why it failed, or ``None`` where
+        nothing is loaded.
+
+        Args:
+            settings: Context-level settings to try.
+            n_tok: Tokens of text to read, at most.
+        """
+        worker = self._worker
+        if worker is None or self._loaded is None or not worker.can_be_reused():
+            return None
+        request = protocol.CheckOutput(settings=settings, n_tok=n_tok)
+        exchange = worker.ask(request, "warm_up", self._silence_s(settings))
+        try:
+            while True:
+                next(exchange)
+                yield TrialProgress(phase="check")
+        except StopIteration as stop:
+            reply = stop.value
+        except WorkerEnd as end:
+            self._drop_worker()
+            return explain(end, "warm_up").error
+        finally:
+            exchange.close()
+        if isinstance(reply, OutputChecked):
+            return reply
+        return reply.error if isinstance(reply, Failed) else OTHER_QUESTION
 
     def now_s(self) -> float:
         """Return the real clock, seconds."""

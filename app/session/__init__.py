@@ -4,6 +4,15 @@ from app.session.check import CommandChecked
 from app.session.facade import Probing, Session
 from app.session.serving import Server
 from app.session.talk import Chat
-from app.session.views import Estimate, ModelEntry
+from app.session.views import Estimate, ModelEntry, Prediction
 
-__all__ = ["Chat", "CommandChecked", "Estimate", "ModelEntry", "Probing", "Server", "Session"]
+__all__ = [
+    "Chat",
+    "CommandChecked",
+    "Estimate",
+    "ModelEntry",
+    "Prediction",
+    "Probing",
+    "Server",
+    "Session",
+]

@@ -8,11 +8,9 @@ from typing import Protocol
 import msgspec
 
 from app import library
-from app.domain.errors import EnvironmentProblem
 from app.domain.events import RigEvent, SweepEvent
 from app.domain.finding import Check
 from app.domain.machine import Machine, PowerState, ProbeSet
-from app.domain.memory import Verdict
 from app.domain.model import ModelSpec
 from app.domain.settings import FlashAttn, Settings
 from app.domain.sweep import SweepRequest, SweepResult
@@ -27,6 +25,8 @@ from app.rig.process import Launch
 from app.rig.replay import ReplayRig
 from app.session.check import CommandChecked, and_check
 from app.session.doctor import examine
+from app.session.evidence import Looking, with_evidence
+from app.session.models import Predictor, entry
 from app.session.opening import (
     measurable,
     memory_for,
@@ -61,6 +61,10 @@ class Probing(Protocol):
         """Write a recording of this machine and return its file."""
         ...
 
+    def ram_read_gb_s(self, n_threads: int, cache_bytes: int | None = None) -> float | None:
+        """Measure how fast this machine reads RAM, 10⁹ bytes per second."""
+        ...
+
 
 class Session:
     """The façade. Made by a composition root, closed by it.
@@ -91,6 +95,7 @@ class Session:
         self._machine: Machine | None = None
         self._telemetry: Telemetry | None = None
         self._store: Store | None = None
+        self._ram_gb_s: float | None = None
 
     # --- machine ---------------------------------------------------------------------------
 
@@ -158,8 +163,10 @@ class Session:
         return read_model(library.resolve_model(model))
 
     def models(self) -> tuple[ModelEntry, ...]:
-        """Return the models found on this machine, each with its verdict."""
-        return tuple(self._entry(found) for found in library.find_models())
+        """Return the models found on this machine, each with its verdict and predicted speed."""
+        machine = self.machine()  # a list wakes no sleeping GPU
+        predictor = Predictor(machine, self._opened_store())
+        return tuple(entry(found, machine, predictor) for found in library.find_models())
 
     def estimate(
         self,
@@ -284,7 +291,7 @@ class Session:
         spec = runnable(self.inspect(model))
         machine = measurable(self.machine(wake=True))
         with self._lease("tune"):
-            rig, _ = open_rig(
+            rig, memory = open_rig(
                 spec, machine, self._launch, devices=request.devices,
                 headroom_bytes=request.headroom_bytes, telemetry=self.telemetry(),
             )  # fmt: skip
@@ -297,20 +304,34 @@ class Session:
                     notes = (*plan.notes, *(found or ("nothing_to_resume",)))
                     plan = msgspec.structs.replace(plan, notes=notes)
                 path = Path(record) if record else None
-                events = tuning.run(plan, rig, cancel, resumed=resumed, record=path)
+
+                def look_again(result: SweepResult) -> Looking:
+                    return with_evidence(result, plan, rig, memory, machine.host, self._ram_read)
+
+                events = tuning.run(
+                    plan, rig, cancel, resumed=resumed, record=path, look_again=look_again
+                )
                 yield from and_check(events, plan, rig, command, cancel)
             finally:
                 rig.close()
 
     def tune_replay(
+        self, path: Path, request: SweepRequest, seed: int | None, cancel: threading.Event
+    ) -> Iterator[SweepEvent]:
+        """Run a search against a recorded machine; no model and no engine is needed."""
+        rig = ReplayRig(path, seed, headroom_bytes=request.headroom_bytes)
+        plan = make_plan(request, rig.space(), rig.dry_run)
+        yield from follow(plan, rig, cancel)
+
+    def check_replay(
         self,
         path: Path,
+        command: Command,
         request: SweepRequest,
         seed: int | None,
         cancel: threading.Event,
-        command: Command | None = None,
     ) -> Iterator[SweepEvent | CommandChecked]:
-        """Run a search (and a check) on a recorded machine; no model and no engine is needed."""
+        """Search and check as ``check`` does, against a recorded machine."""
         rig = ReplayRig(path, seed, headroom_bytes=request.headroom_bytes)
         plan = make_plan(request, rig.space(), rig.dry_run)
         yield from and_check(follow(plan, rig, cancel), plan, rig, command, cancel)
@@ -370,6 +391,13 @@ class Session:
             self._probes = self._probing.replay(replay) if replay else self._probing.detect()
         return self._probes
 
+    def _ram_read(self) -> float | None:
+        """Return how fast RAM is read here, measured once; a recorded machine has no answer."""
+        if self._ram_gb_s is None and self._replay is None:
+            host = self.machine().host
+            self._ram_gb_s = self._probing.ram_read_gb_s(host.cores_physical or 1, host.l3_bytes)
+        return self._ram_gb_s
+
     def _is_a_gpu_asleep(self) -> bool:
         if self._telemetry is not None:
             keys = self._telemetry.keys()
@@ -407,21 +435,3 @@ class Session:
             return self.profile(profile_id)
         stored = self._opened_store().profiles(spec.fingerprint)
         return stored[0] if stored else None
-
-    def _entry(self, found: library.FoundModel) -> ModelEntry:
-        entry = ModelEntry(
-            id=found.id,
-            origin=found.origin,
-            name=found.name,
-            path=found.path,
-            file_bytes=found.file_bytes,
-        )
-        try:
-            spec = runnable(read_model(found.path))
-            settings = Settings(n_gpu_layers=spec.max_gpu_layers)
-            verdict = Verdict.UNKNOWN
-            if self.machine().engine is not None:  # a list wakes no sleeping GPU
-                verdict = self.estimate(spec, settings).estimate.verdict
-        except EnvironmentProblem as problem:
-            return msgspec.structs.replace(entry, problem=problem.info.message)
-        return msgspec.structs.replace(entry, arch=spec.arch, quant=spec.ftype, verdict=verdict)

@@ -14,6 +14,7 @@ from app.domain.settings import Settings
 from app.domain.sweep import SearchDevice, SearchHost
 from app.machine import kind_of, search_devices
 from app.memory import Memory, Overhead
+from app.rig.cooling import CoolDown, TempNow
 from app.rig.process import Launch
 from app.rig.workers import FreeNow, Plan, WorkerRig
 from app.telemetry import Telemetry
@@ -74,6 +75,16 @@ def free_by_probe(machine: Machine, telemetry: Telemetry) -> FreeNow:
         return next((s.vram_free_bytes for s in samples if s.vram_free_bytes is not None), None)
 
     return free_now
+
+
+def temperature_by_probe(telemetry: Telemetry) -> TempNow:
+    """Return what asks the probes for a GPU's temperature now, °C."""
+
+    def temp_now(key: str) -> float | None:
+        telemetry.sample_now()
+        return next((s.temp_c for s in telemetry.latest(key) if s.temp_c is not None), None)
+
+    return temp_now
 
 
 def usable_devices(
@@ -161,6 +172,7 @@ def open_rig(
         window=telemetry.window if telemetry else None,
         free_now=free_now,
         judge=judge,
+        cool_down=CoolDown(temperature_by_probe(telemetry)) if telemetry else None,
     )
     memory = memory_for(spec, machine, usable, headroom_bytes=headroom_bytes, plan=rig.plan)
     return rig, memory

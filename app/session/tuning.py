@@ -1,13 +1,13 @@
 """Runs a search so that nothing measured is lost: every trial is stored before the next one."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
 from app.domain.errors import EnvironmentProblem
-from app.domain.events import SweepEvent, SweepFinished, TrialFinished
+from app.domain.events import SweepEvent, SweepFinished, TrialFinished, TrialProgress
 from app.domain.machine import Machine
 from app.domain.model import ModelSpec
 from app.domain.sweep import Recommended, SweepPlan, SweepRequest, SweepResult, SweepStatus
@@ -76,6 +76,15 @@ def _written(event: SweepFinished, replay: Replay, path: Path) -> SweepFinished:
     return event
 
 
+LookAgain = Callable[[SweepResult], Generator[TrialProgress, None, SweepResult]]
+
+
+def unchanged(result: SweepResult) -> Generator[TrialProgress, None, SweepResult]:
+    """Return ``result`` as it is."""
+    yield from ()
+    return result
+
+
 class Tuning:
     """A search of a real model: stored as it goes, its answer kept as a profile."""
 
@@ -120,8 +129,18 @@ class Tuning:
         *,
         resumed: tuple[int, tuple[Trial, ...]] | None = None,
         record: Path | None = None,
+        look_again: LookAgain = unchanged,
     ) -> Iterator[SweepEvent]:
-        """Yield the events of the search; the result carries the stored profile's id."""
+        """Yield the events of the search; the result carries the stored profile's id.
+
+        Args:
+            plan: What to do.
+            rig: Where to run it.
+            cancel: Set it to stop.
+            resumed: Number and trials of an interrupted search to go on with.
+            record: File to write the search to, as a replay.
+            look_again: Adds to the result what another look at the loaded model shows.
+        """
         if resumed is None:
             prior: tuple[Trial, ...] = ()
             sweep_id = self._store.start_sweep(
@@ -141,7 +160,8 @@ class Tuning:
 
         for event in follow(plan, rig, cancel, prior=prior, keep=keep, record=record):
             if isinstance(event, SweepFinished):
-                result = self._with_profile(event.result, sweep_id)
+                result = yield from look_again(event.result)
+                result = self._with_profile(result, sweep_id)
                 self._store.finish_sweep(sweep_id, result)
                 yield SweepFinished(result=result)
             else:

@@ -162,6 +162,18 @@ class CheckTemplate(Message, frozen=True, kw_only=True, tag="check_template"):
     template: str = ""
 
 
+class CheckOutput(Message, frozen=True, kw_only=True, tag="check_output"):
+    """Compare what the model would say next with that of a plain f16 cache, on a fixed text.
+
+    Attributes:
+        settings: The settings in question; the loaded weights stay as they are.
+        n_tok: Tokens of text to read, at most.
+    """
+
+    settings: Settings
+    n_tok: int
+
+
 class Serve(Message, frozen=True, kw_only=True, tag="serve"):
     """Load a model and serve it over HTTP on loopback until ``cancel``.
 
@@ -345,6 +357,24 @@ class TemplateChecked(Message, frozen=True, kw_only=True, tag="check_template.fi
     builtin: str = ""
 
 
+class OutputChecked(Message, frozen=True, kw_only=True, tag="check_output.finished"):
+    """How far the distributions of the next token lie apart.
+
+    Attributes:
+        kl_mean_nats: Mean Kullback-Leibler divergence from the reference, nats.
+        kl_max_nats: Largest of them.
+        same_top: Places at which both find the same token likeliest.
+        n_places: Places compared.
+        n_tok: Tokens of text read.
+    """
+
+    kl_mean_nats: float
+    kl_max_nats: float
+    same_top: int
+    n_places: int
+    n_tok: int
+
+
 class ServeStarted(Message, frozen=True, kw_only=True, tag="serve.started"):
     """The server accepts requests.
 
@@ -402,6 +432,7 @@ Request = (
     | SetPace
     | Tokenize
     | CheckTemplate
+    | CheckOutput
     | Serve
     | Cancel
     | Shutdown
@@ -422,6 +453,7 @@ Reply = (
     | GenerateFinished
     | TokenizeFinished
     | TemplateChecked
+    | OutputChecked
     | ServeStarted
     | ServeProgress
     | ServeFinished

@@ -22,6 +22,7 @@ from app.worker.protocol import (
     NO_BREAKDOWN,
     PROTOCOL_VERSION,
     Bye,
+    CheckOutput,
     CheckTemplate,
     DryRun,
     DryRunFinished,
@@ -119,6 +120,8 @@ class Worker:
                 return self._count(request)
             case CheckTemplate():
                 return check_template(self._engine.loaded(), request.template)
+            case CheckOutput():
+                return self._check_output(request)
             case Serve():
                 return self._serve(request)
             case _:
@@ -139,6 +142,12 @@ class Worker:
 
         self._generator.release()
         return serve_openai(self._engine, self._channel.send, request)
+
+    def _check_output(self, request: CheckOutput) -> Message:
+        from app.worker.selfcheck import check_output  # noqa: PLC0415 - needs numpy, only here
+
+        self._generator.release()
+        return check_output(self._engine, request, self._channel.send)
 
     def _load(self, request: Load) -> Message:
         self._generator.release()

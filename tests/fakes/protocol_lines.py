@@ -48,6 +48,7 @@ REQUESTS: list[protocol.Message] = [
     protocol.SetPace(pace=Pace(duty=0.25)),
     protocol.Tokenize(text="hello"),
     protocol.CheckTemplate(),
+    protocol.CheckOutput(settings=SETTINGS, n_tok=256),
     protocol.Serve(
         model_path="/models/a.gguf", settings=SETTINGS, alias="a", port=0, token="0123abcd"
     ),
@@ -78,6 +79,9 @@ REPLIES: list[protocol.Message] = [
         findings=(protocol.TemplateFinding(error=_ERROR, stop="<|end|>"),),
         turn_end="<|end|>",
         builtin="phi3",
+    ),
+    protocol.OutputChecked(
+        kl_mean_nats=0.002, kl_max_nats=0.01, same_top=8, n_places=8, n_tok=256
     ),
     protocol.ServeStarted(port=8123, effective=SETTINGS, devices=(_MEMORY,)),
     protocol.ServeProgress(n_requests=3, n_active=1),
