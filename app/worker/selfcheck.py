@@ -70,7 +70,8 @@ def check_output(
 
 def _tokens(model: Model, n_tok: int) -> list[int]:
     """Return the fixed text as tokens; where it comes to too few, fixed numbers."""
-    tokens = tokenize(model, _TEXT)
+    has_tokenizer = llama.llama_vocab_type(model.vocab) != llama.LLAMA_VOCAB_TYPE_NONE
+    tokens = tokenize(model, _TEXT) if has_tokenizer else []
     if len(tokens) < MIN_TOK:
         tokens = [(7 * i + 3) % model.n_vocab for i in range(MIN_TOK)]
     return tokens[: max(MIN_TOK, min(n_tok, len(tokens)))]
