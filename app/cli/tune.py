@@ -4,21 +4,26 @@ import argparse
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from app.cli.arguments import parse_pins
 from app.cli.check_text import show_check
+from app.cli.draft_text import show_draft
 from app.cli.output import EXIT_DONE, EXIT_PARTIAL, EXIT_PROBLEM, print_json
+from app.cli.power_watch import PowerWatch
 from app.cli.progress import Follower
 from app.cli.quants import Entry, comparison_of, show_comparison
 from app.cli.tune_document import document_of
 from app.cli.tune_text import engine_text, show
 from app.domain.check import Checked
+from app.domain.draft import DraftResult
 from app.domain.errors import Bug, EnvironmentProblem, UsageProblem
-from app.domain.events import SweepEvent, SweepFinished
+from app.domain.events import SweepEvent, SweepFinished, TrialFinished
 from app.domain.settings import KV_TYPES
 from app.domain.sweep import BudgetName, Goal, SweepRequest, SweepResult, SweepStatus
 from app.export import Command, read_command
-from app.session import CommandChecked, Session
+from app.session import CommandChecked, DraftTried, Session
+from app.session.draft import check_draft
 
 NAME = "tune"
 HELP = "measure and find the best settings for a model on this machine"
@@ -42,6 +47,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--check", metavar="COMMAND", help="measure this llama-server command beside the answer"
     )
+    parser.add_argument(
+        "--draft",
+        metavar="lookup|MODEL",
+        help="also try drafted tokens: looked up in the text, or from a smaller model",
+    )
     parser.add_argument("--resume", action="store_true", help="go on with an interrupted search")
     parser.add_argument("--record", metavar="FILE", help="write the search as a replay file")
     parser.add_argument("--replay", metavar="FILE", help="search a recorded machine instead")
@@ -60,16 +70,22 @@ def run(args: argparse.Namespace, session: Session) -> int:
     if len(args.models) > 1:
         return compare(args, session, request, cancel)
     command = None if args.check is None else read_command(args.check)
+    if args.draft:
+        check_draft(args.draft)
+        if args.replay:
+            raise UsageProblem("draft_of_replay", "--draft needs a model, not a recording")
     model = model_of(args, command)
-    result, check = search(args, session, model, request, command, cancel)
+    found = search(args, session, model, request, command, cancel)
     engine = None if args.replay else session.machine().engine
     if args.json:
-        print_json(document_of(result, engine, check))
-    else:
-        show(result, args.replay or model, engine_text(engine))
-        if check is not None:
-            show_check(check)
-    return exit_code(result)
+        print_json(document_of(found.result, engine, found.check, found.draft))
+        return exit_code(found.result)
+    show(found.result, args.replay or model, engine_text(engine))
+    if found.draft is not None:
+        show_draft(found.draft)
+    if found.check is not None:
+        show_check(found.check)
+    return exit_code(found.result)
 
 
 def compare(
@@ -80,7 +96,7 @@ def compare(
     Raises:
         UsageProblem: An option names one file or command for all of them.
     """
-    for name in ("check", "record", "replay"):
+    for name in ("check", "draft", "record", "replay"):
         if getattr(args, name):
             message = f"--{name} goes with one model, not with {len(args.models)}"
             raise UsageProblem("several_models", message)
@@ -112,10 +128,18 @@ def entry_of(
     except EnvironmentProblem as problem:
         return Entry(model=model, error=problem.info)
     try:
-        result, _ = search(args, session, model, request, None, cancel)
+        result = search(args, session, model, request, None, cancel).result
     except EnvironmentProblem as problem:
         return Entry(model=model, spec=spec, error=problem.info)
     return Entry(model=model, spec=spec, result=result)
+
+
+class Found(NamedTuple):
+    """What a search showed, and what was tried beside its answer."""
+
+    result: SweepResult
+    check: Checked | None
+    draft: DraftResult | None
 
 
 def search(
@@ -125,21 +149,27 @@ def search(
     request: SweepRequest,
     command: Command | None,
     cancel: threading.Event,
-) -> tuple[SweepResult, Checked | None]:
-    """Run one search, shown on stderr, and return its result and the check's."""
-    result, check = None, None
+) -> Found:
+    """Run one search, shown on stderr."""
+    result, check, draft = None, None, None
+    power = PowerWatch(session, args)
     with Follower(args.progress, cancel) as follower:
         for event in events_of(args, session, model, request, command, cancel):
-            if isinstance(event, CommandChecked):
-                check = event.check
-                continue
-            follower.show(event)
+            match event:
+                case CommandChecked():
+                    check = event.check
+                case DraftTried():
+                    draft = event.result
+                case _:
+                    follower.show(event)
             if isinstance(event, SweepFinished):
                 result = event.result
+            if isinstance(event, TrialFinished) and not power.may_go_on():
+                cancel.set()
     if result is None:
         msg = "the search ended without a result"
         raise Bug(msg)
-    return result, check
+    return Found(result, check, draft)
 
 
 def events_of(
@@ -149,18 +179,22 @@ def events_of(
     request: SweepRequest,
     command: Command | None,
     cancel: threading.Event,
-) -> Iterator[SweepEvent | CommandChecked]:
+) -> Iterator[SweepEvent | CommandChecked | DraftTried]:
     """Return the events of the search that the options ask for."""
     if args.replay:
         path, seed = Path(args.replay), args.replay_seed
         if command is not None:
             return session.check_replay(path, command, request, seed, cancel)
         return session.tune_replay(path, request, seed, cancel)
-    if command is not None:
-        return session.check(
-            model, command, request, resume=args.resume, record=args.record, cancel=cancel
-        )
-    return session.tune(model, request, resume=args.resume, record=args.record, cancel=cancel)
+    return session.tune_and_try(
+        model,
+        request,
+        command=command,
+        draft=args.draft,
+        resume=args.resume,
+        record=args.record,
+        cancel=cancel,
+    )
 
 
 def model_of(args: argparse.Namespace, command: Command | None) -> str:

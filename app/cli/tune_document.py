@@ -1,6 +1,7 @@
 """``rigtune.tune/1``: the search's answer as JSON."""
 
 from app.domain.check import Checked
+from app.domain.draft import DraftResult
 from app.domain.errors import ErrorInfo
 from app.domain.machine import EngineInfo
 from app.domain.outcome import Outcome
@@ -85,6 +86,7 @@ class TuneDocument(Record, frozen=True, kw_only=True):
     error: ErrorInfo | None
     engine: EngineView | None = None
     check: Checked | None = None
+    draft: DraftResult | None = None
 
 
 def engine_view(engine: EngineInfo | None) -> EngineView | None:
@@ -101,7 +103,10 @@ def engine_view(engine: EngineInfo | None) -> EngineView | None:
 
 
 def document_of(
-    result: SweepResult, engine: EngineInfo | None = None, check: Checked | None = None
+    result: SweepResult,
+    engine: EngineInfo | None = None,
+    check: Checked | None = None,
+    draft: DraftResult | None = None,
 ) -> TuneDocument:
     """Return the JSON view of a search's result.
 
@@ -109,6 +114,7 @@ def document_of(
         result: The result.
         engine: Build it was measured with; ``None`` = a recording.
         check: A command line of the user's beside it.
+        draft: What trying drafts on it showed.
     """
     return TuneDocument(
         status=result.status,
@@ -127,6 +133,7 @@ def document_of(
         error=result.error,
         engine=engine_view(engine),
         check=check,
+        draft=draft,
     )
 
 

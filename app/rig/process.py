@@ -29,6 +29,7 @@ from app.worker.protocol import (
     Reply,
     ServeFinished,
     Shutdown,
+    Speculated,
     TemplateChecked,
     Tokenize,
     TokenizeFinished,
@@ -48,6 +49,7 @@ Final = (
     | TokenizeFinished
     | TemplateChecked
     | OutputChecked
+    | Speculated
     | ServeFinished
     | Failed
 )

@@ -19,9 +19,9 @@ from app.rig.cooling import CoolDown
 from app.rig.death import explain
 from app.rig.ends import WorkerEnd, WorkerSilent
 from app.rig.planner import Planned, Planner, plan_with
-from app.rig.process import OTHER_QUESTION, TICK_S, Launch, WorkerProcess, start_worker
+from app.rig.process import TICK_S, Final, Launch, WorkerProcess, start_worker
 from app.worker import protocol
-from app.worker.protocol import Failed, OutputChecked, Reply
+from app.worker.protocol import Failed, Message, Reply
 
 Plan = Callable[[Settings], Planned]
 Judge = Callable[[Settings, Plan], MemoryEstimate]
@@ -178,37 +178,32 @@ class WorkerRig:
         trial = attempt.trial(self._load_id, time.monotonic() - start_s)
         yield TrialFinished(index=0, trial=trial)
 
-    def check_output(
-        self, settings: Settings, n_tok: int
-    ) -> Generator[TrialProgress, None, OutputChecked | ErrorInfo | None]:
-        """Compare the output of ``settings`` with a plain f16 cache, on the weights loaded now.
+    def ask_loaded(self, request: Message) -> Generator[TrialProgress, None, Final | None]:
+        """Ask the worker that holds weights something beside trials; yield as a trial does.
 
-        Yields as a trial does. Returns how far they lie apart, why it failed, or ``None`` where
-        nothing is loaded.
-
-        Args:
-            settings: Context-level settings to try.
-            n_tok: Tokens of text to read, at most.
+        Returns its answer (``Failed`` where it has none), or ``None`` where nothing is loaded.
         """
         worker = self._worker
         if worker is None or self._loaded is None or not worker.can_be_reused():
             return None
-        request = protocol.CheckOutput(settings=settings, n_tok=n_tok)
-        exchange = worker.ask(request, "warm_up", self._silence_s(settings))
+        exchange = worker.ask(request, "warm_up", lambda _: self._launch.budgets.first_use_s)
         try:
             while True:
                 next(exchange)
                 yield TrialProgress(phase="check")
         except StopIteration as stop:
-            reply = stop.value
+            reply: Final = stop.value
+            return reply
         except WorkerEnd as end:
             self._drop_worker()
-            return explain(end, "warm_up").error
+            cause = explain(end, "warm_up")
+            return Failed(outcome=cause.outcome, error=cause.error)
         finally:
             exchange.close()
-        if isinstance(reply, OutputChecked):
-            return reply
-        return reply.error if isinstance(reply, Failed) else OTHER_QUESTION
+
+    def holds(self, settings: Settings) -> bool:
+        """Whether the weights of ``settings`` are loaded now."""
+        return self._worker is not None and self._loaded == settings.load_key
 
     def now_s(self) -> float:
         """Return the real clock, seconds."""

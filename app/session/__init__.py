@@ -1,6 +1,7 @@
 """The façade that the command line and the window call: tune, estimate, chat, probe, doctor."""
 
 from app.session.check import CommandChecked
+from app.session.draft import DraftTried
 from app.session.facade import Probing, Session
 from app.session.serving import Server
 from app.session.talk import Chat
@@ -9,6 +10,7 @@ from app.session.views import Estimate, ModelEntry, Prediction
 __all__ = [
     "Chat",
     "CommandChecked",
+    "DraftTried",
     "Estimate",
     "ModelEntry",
     "Prediction",

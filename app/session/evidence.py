@@ -18,7 +18,6 @@ from collections.abc import Callable, Generator
 
 import msgspec
 
-from app.domain.errors import ErrorInfo
 from app.domain.events import TrialProgress
 from app.domain.machine import HostInfo
 from app.domain.settings import Settings
@@ -26,7 +25,7 @@ from app.domain.sweep import Reason, Recommended, SweepPlan, SweepResult, SweepS
 from app.domain.units import GIB, MIB
 from app.memory import Memory
 from app.rig.workers import WorkerRig
-from app.worker.protocol import OutputChecked
+from app.worker.protocol import CheckOutput, Failed, OutputChecked, Reply
 
 # llama.cpp's own table (tools/perplexity/README.md, LLaMA 3 8B): BF16 against FP16 0.00003,
 # Q8_0 weights 0.0014, Q4_K_M 0.03, Q3_K_M 0.10. What is worse than that is another model.
@@ -63,7 +62,8 @@ def with_evidence(
     best = result.recommended
     if best is None or result.status in (SweepStatus.CANCELLED, SweepStatus.FAILED):
         return result
-    checked = yield from rig.check_output(best.settings, check_length(best))
+    question = CheckOutput(settings=best.settings, n_tok=check_length(best))
+    checked = yield from rig.ask_loaded(question)
     reasons = [*result.reasons, *output_reasons(best.settings, checked)]
     has_room = (host.ram_available_bytes or 0) > _FREE_BYTES
     gb_s = ram_read() if has_room else None
@@ -84,12 +84,12 @@ def check_length(best: Recommended) -> int:
     return max(MIN_CHECK_TOK, min(MAX_CHECK_TOK, affordable))
 
 
-def output_reasons(settings: Settings, checked: OutputChecked | ErrorInfo | None) -> list[Reason]:
+def output_reasons(settings: Settings, checked: Reply | None) -> list[Reason]:
     """Return what the comparison of outputs says; a quantised cache gets its quality note."""
-    if checked is None:
-        return []
-    if isinstance(checked, ErrorInfo):
-        return [Reason(code="output_unchecked", data={"why": checked.message})]
+    if isinstance(checked, Failed):
+        return [Reason(code="output_unchecked", data={"why": checked.error.message})]
+    if not isinstance(checked, OutputChecked):
+        return []  # nothing was loaded any more
     kl_nats = round(checked.kl_mean_nats, 5)
     code = "output_same" if checked.kl_mean_nats <= KL_BOUND_NATS else "output_differs"
     data: dict[str, str | int | float | None] = {

@@ -8,7 +8,7 @@ from typing import Protocol
 import msgspec
 
 from app import library
-from app.domain.events import RigEvent, SweepEvent
+from app.domain.events import RigEvent, SweepEvent, SweepFinished
 from app.domain.finding import Check
 from app.domain.machine import Machine, PowerState, ProbeSet
 from app.domain.model import ModelSpec
@@ -23,8 +23,9 @@ from app.rig.lease import Lease
 from app.rig.planner import ask_engine
 from app.rig.process import Launch
 from app.rig.replay import ReplayRig
-from app.session.check import CommandChecked, and_check
+from app.session.check import CommandChecked, and_check, check_command
 from app.session.doctor import examine
+from app.session.draft import LOOKUP, DraftTried, need_of, try_draft
 from app.session.evidence import Looking, with_evidence
 from app.session.models import Predictor, entry
 from app.session.opening import (
@@ -258,37 +259,37 @@ class Session:
         Raises:
             EnvironmentProblem: Model or engine cannot be used, or the request cannot be met.
         """
-        for event in self._search(model, request, None, cancel, resume=resume, record=record):
-            if not isinstance(event, CommandChecked):
+        for event in self.tune_and_try(model, request, resume=resume, record=record, cancel=cancel):
+            if not isinstance(event, CommandChecked | DraftTried):
                 yield event
 
-    def check(
+    def tune_and_try(
         self,
         model: str,
-        command: Command,
         request: SweepRequest,
         *,
+        command: Command | None = None,
+        draft: str | None = None,
         resume: bool = False,
         record: str | None = None,
         cancel: threading.Event,
-    ) -> Iterator[SweepEvent | CommandChecked]:
-        """Search as ``tune`` does, then measure a llama.cpp command line in turns with the answer.
+    ) -> Iterator[SweepEvent | CommandChecked | DraftTried]:
+        """Search as ``tune`` does, then try something of the user's beside the answer.
 
-        The last event is ``CommandChecked``, unless the search was cancelled.
+        Args:
+            model: Path, id or ``demo``.
+            request: Goal, constraints and budget.
+            command: A llama.cpp command line, measured in turns with the answer.
+            draft: ``lookup`` or a draft model, compared with decoding without.
+            resume: As for ``tune``.
+            record: As for ``tune``.
+            cancel: Set it to stop; what was measured is kept.
+
+        Raises:
+            EnvironmentProblem: Model or engine cannot be used, or the request cannot be met.
         """
-        yield from self._search(model, request, command, cancel, resume=resume, record=record)
-
-    def _search(
-        self,
-        model: str,
-        request: SweepRequest,
-        command: Command | None,
-        cancel: threading.Event,
-        *,
-        resume: bool,
-        record: str | None,
-    ) -> Iterator[SweepEvent | CommandChecked]:
         spec = runnable(self.inspect(model))
+        drafter = None if draft in (None, LOOKUP) else runnable(self.inspect(draft))
         machine = measurable(self.machine(wake=True))
         with self._lease("tune"):
             rig, memory = open_rig(
@@ -308,10 +309,17 @@ class Session:
                 def look_again(result: SweepResult) -> Looking:
                     return with_evidence(result, plan, rig, memory, machine.host, self._ram_read)
 
-                events = tuning.run(
+                result = None
+                for event in tuning.run(
                     plan, rig, cancel, resumed=resumed, record=path, look_again=look_again
-                )
-                yield from and_check(events, plan, rig, command, cancel)
+                ):
+                    result = event.result if isinstance(event, SweepFinished) else None
+                    yield event
+                if draft is not None and result is not None and not cancel.is_set():
+                    need = need_of(drafter, machine, request.devices)
+                    yield (yield from try_draft(draft, drafter, need, result, rig))
+                if command is not None and result is not None and not cancel.is_set():
+                    yield from check_command(command, plan, result, rig, cancel)
             finally:
                 rig.close()
 

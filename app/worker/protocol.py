@@ -174,6 +174,28 @@ class CheckOutput(Message, frozen=True, kw_only=True, tag="check_output"):
     n_tok: int
 
 
+class Speculate(Message, frozen=True, kw_only=True, tag="speculate"):
+    """Time greedy decode with and without drafted tokens, in turns, on the loaded weights.
+
+    Attributes:
+        settings: Context settings of the loaded model.
+        draft_path: First shard of a draft model; empty = drafts are looked up in the text so far.
+        draft_settings: How the draft model is loaded.
+        n_draft: Tokens drafted at once, at most.
+        n_gen: Tokens per pass.
+        n_turns: Passes of each kind.
+        max_s: Soft bound of the timed part, seconds; three turns are run regardless.
+    """
+
+    settings: Settings
+    draft_path: str
+    draft_settings: Settings
+    n_draft: int
+    n_gen: int
+    n_turns: int
+    max_s: float
+
+
 class Serve(Message, frozen=True, kw_only=True, tag="serve"):
     """Load a model and serve it over HTTP on loopback until ``cancel``.
 
@@ -375,6 +397,24 @@ class OutputChecked(Message, frozen=True, kw_only=True, tag="check_output.finish
     n_tok: int
 
 
+class Speculated(Message, frozen=True, kw_only=True, tag="speculate.finished"):
+    """Passes without and with drafts, taken in turns.
+
+    Attributes:
+        plain: Passes without.
+        drafted: Passes with.
+        n_drafted: Tokens drafted in all passes.
+        n_accepted: Of these, tokens the model would have written itself.
+        same_output: Whether both wrote the same tokens.
+    """
+
+    plain: tuple[Sample, ...]
+    drafted: tuple[Sample, ...]
+    n_drafted: int
+    n_accepted: int
+    same_output: bool
+
+
 class ServeStarted(Message, frozen=True, kw_only=True, tag="serve.started"):
     """The server accepts requests.
 
@@ -433,6 +473,7 @@ Request = (
     | Tokenize
     | CheckTemplate
     | CheckOutput
+    | Speculate
     | Serve
     | Cancel
     | Shutdown
@@ -454,6 +495,7 @@ Reply = (
     | TokenizeFinished
     | TemplateChecked
     | OutputChecked
+    | Speculated
     | ServeStarted
     | ServeProgress
     | ServeFinished

@@ -46,7 +46,7 @@ def check_output(
         EngineFailure: The engine failed, or values are not numbers.
     """
     model = engine.loaded()
-    tokens = _tokens(model, max(MIN_TOK, request.n_tok))
+    tokens = text_tokens(model, max(MIN_TOK, request.n_tok))
     settings = _sized(request.settings, len(tokens))
     plain = msgspec.structs.replace(settings, type_k="f16", type_v="f16", flash_attn=FlashAttn.OFF)
     send(TrialProgress(phase="warm_up"))
@@ -68,7 +68,7 @@ def check_output(
     )
 
 
-def _tokens(model: Model, n_tok: int) -> list[int]:
+def text_tokens(model: Model, n_tok: int) -> list[int]:
     """Return the fixed text as tokens; where it comes to too few, fixed numbers."""
     has_tokenizer = llama.llama_vocab_type(model.vocab) != llama.LLAMA_VOCAB_TYPE_NONE
     tokens = tokenize(model, _TEXT) if has_tokenizer else []

@@ -38,6 +38,7 @@ from app.worker.protocol import (
     RunTrial,
     Serve,
     Shutdown,
+    Speculate,
     Tokenize,
     TokenizeFinished,
     TrialFinished,
@@ -120,8 +121,8 @@ class Worker:
                 return self._count(request)
             case CheckTemplate():
                 return check_template(self._engine.loaded(), request.template)
-            case CheckOutput():
-                return self._check_output(request)
+            case CheckOutput() | Speculate():
+                return self._compare(request)
             case Serve():
                 return self._serve(request)
             case _:
@@ -143,11 +144,15 @@ class Worker:
         self._generator.release()
         return serve_openai(self._engine, self._channel.send, request)
 
-    def _check_output(self, request: CheckOutput) -> Message:
-        from app.worker.selfcheck import check_output  # noqa: PLC0415 - needs numpy, only here
+    def _compare(self, request: CheckOutput | Speculate) -> Message:
+        # they need numpy, and are rarely asked
+        from app.worker.selfcheck import check_output  # noqa: PLC0415
+        from app.worker.speculate import speculate  # noqa: PLC0415
 
         self._generator.release()
-        return check_output(self._engine, request, self._channel.send)
+        if isinstance(request, CheckOutput):
+            return check_output(self._engine, request, self._channel.send)
+        return speculate(self._engine, request, self._channel.send)
 
     def _load(self, request: Load) -> Message:
         self._generator.release()

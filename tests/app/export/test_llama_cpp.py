@@ -151,3 +151,31 @@ def _binding_parameters() -> set[str]:
     (llama,) = (n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Llama")
     (init,) = (n for n in llama.body if isinstance(n, ast.FunctionDef) and n.name == "__init__")
     return {a.arg for a in (*init.args.args, *init.args.kwonlyargs)} - {"self"}
+
+
+@pytest.mark.engine
+def test_the_binding_s_own_server_takes_the_values() -> None:
+    """Its settings model, which refuses what it does not know the type of, keeps every value."""
+    (call,) = (
+        n for n in ast.walk(ast.parse(export(PROFILE, "llama-cpp-python"))) if _is_llama_call(n)
+    )
+    assert isinstance(call, ast.Call)
+    values = {k.arg: ast.unparse(k.value) for k in call.keywords if k.arg != "model_path"}
+    script = (
+        "import json, llama_cpp\n"
+        "from llama_cpp.server.settings import ModelSettings\n"
+        f"values = dict({', '.join(f'{k}={v}' for k, v in values.items())})\n"
+        "known = {k: v for k, v in values.items() if k in ModelSettings.model_fields}\n"
+        "taken = ModelSettings(model='a.gguf', **known)\n"
+        "print(json.dumps([sorted(set(values) - set(known)), "
+        "[k for k, v in known.items() if getattr(taken, k) != v]]))\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    unknown, changed = json.loads(result.stdout.splitlines()[-1])
+    assert changed == []
+    assert unknown == []

@@ -3,6 +3,7 @@
 import pytest
 
 from app.domain.errors import ErrorInfo
+from app.domain.outcome import Outcome
 from app.domain.settings import Settings
 from app.domain.sweep import Reason, Recommended
 from app.domain.trial import Rate
@@ -14,7 +15,7 @@ from app.session.evidence import (
     check_length,
     output_reasons,
 )
-from app.worker.protocol import OutputChecked
+from app.worker.protocol import Failed, OutputChecked
 
 PLAIN = Settings(n_gpu_layers=0)
 MIB = 1 << 20
@@ -61,7 +62,8 @@ def test_a_quantised_cache_gets_its_note() -> None:
 
 def test_what_could_not_be_compared_is_said() -> None:
     """A failed comparison is no comparison passed; without a loaded model there is no word."""
-    assert codes(output_reasons(PLAIN, ErrorInfo(code="x", message="why"))) == ["output_unchecked"]
+    failed = Failed(outcome=Outcome.CRASHED, error=ErrorInfo(code="x", message="why"))
+    assert codes(output_reasons(PLAIN, failed)) == ["output_unchecked"]
     assert output_reasons(PLAIN, None) == []
 
 
