@@ -5,7 +5,14 @@ import argparse
 from app.cli.arguments import add_settings, settings_from
 from app.cli.output import EXIT_DONE, EXIT_PROBLEM, human, print_json
 from app.cli.progress import trial_line
-from app.cli.tune_document import TrialView, view_of
+from app.cli.tune_document import (
+    EngineView,
+    PowerView,
+    TrialView,
+    engine_view,
+    power_view,
+    view_of,
+)
 from app.domain.errors import Bug, UsageProblem
 from app.domain.events import TrialFinished
 from app.domain.outcome import OUTCOMES
@@ -24,6 +31,8 @@ class BenchDocument(Record, frozen=True, kw_only=True):
     model: str
     fingerprint: str
     trial: TrialView
+    engine: EngineView | None
+    power: PowerView
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -79,9 +88,15 @@ def run(args: argparse.Namespace, session: Session) -> int:
     )
     trial = last_trial(session, args.model, request)
     if args.json:
-        print_json(
-            BenchDocument(model=spec.name, fingerprint=spec.fingerprint, trial=view_of(trial))
+        machine = session.machine()
+        document = BenchDocument(
+            model=spec.name,
+            fingerprint=spec.fingerprint,
+            trial=view_of(trial),
+            engine=engine_view(machine.engine),
+            power=power_view(machine.host),
         )
+        print_json(document)
     else:
         human().print(trial_line(0, trial), markup=False)
         if trial.error and trial.error.hint:

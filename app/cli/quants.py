@@ -7,7 +7,7 @@ from app.cli.progress import summary
 from app.cli.tune_document import EngineView, TuneDocument, document_of, engine_view
 from app.cli.tune_text import format_rate
 from app.domain.errors import ErrorInfo
-from app.domain.machine import EngineInfo
+from app.domain.machine import Machine
 from app.domain.model import ModelSpec
 from app.domain.record import Record
 from app.domain.sweep import Recommended, SweepResult
@@ -78,11 +78,11 @@ class QuantsDocument(Record, frozen=True, kw_only=True):
 
 
 def comparison_of(
-    entries: list[Entry], engine: EngineInfo | None, floor_tok_s: float | None = None
+    entries: list[Entry], machine: Machine | None, floor_tok_s: float | None = None
 ) -> QuantsDocument:
     """Return the comparison; the floor is 10 tok/s where the user named none."""
     floor = READING_TOK_S if floor_tok_s is None else floor_tok_s
-    views = tuple(view_of(entry, engine, floor) for entry in entries)
+    views = tuple(view_of(entry, machine, floor) for entry in entries)
     answered = [i for i, e in enumerate(entries) if e.answer and e.answer.request_s is not None]
     specs = [e.spec for e in entries if e.spec is not None]
     same = len({tuple(getattr(s, part) for part in SAME_MODEL_PARTS) for s in specs}) == 1
@@ -93,7 +93,7 @@ def comparison_of(
         best=max(good, key=lambda i: views[i].bits_per_weight or 0, default=None) if same else None,
         floor_tok_s=floor,
         same_model=same,
-        engine=engine_view(engine),
+        engine=engine_view(machine.engine) if machine else None,
     )
 
 
@@ -102,7 +102,7 @@ def _request_s(entry: Entry) -> float:
     return float("inf") if answer is None or answer.request_s is None else answer.request_s
 
 
-def view_of(entry: Entry, engine: EngineInfo | None, floor_tok_s: float) -> QuantView:
+def view_of(entry: Entry, machine: Machine | None, floor_tok_s: float) -> QuantView:
     """Return the JSON view of one model."""
     spec, answer = entry.spec, entry.answer
     decode = answer.decode_tok_s if answer else None
@@ -113,7 +113,7 @@ def view_of(entry: Entry, engine: EngineInfo | None, floor_tok_s: float) -> Quan
         file_bytes=spec.file_bytes if spec else None,
         bits_per_weight=bits_per_weight(spec) if spec else None,
         meets_floor=decode.median >= floor_tok_s if decode else None,
-        result=document_of(entry.result, engine) if entry.result else None,
+        result=document_of(entry.result, machine) if entry.result else None,
         error=entry.error or (entry.result.error if entry.result else None),
     )
 

@@ -76,11 +76,11 @@ def run(args: argparse.Namespace, session: Session) -> int:
             raise UsageProblem("draft_of_replay", "--draft needs a model, not a recording")
     model = model_of(args, command)
     found = search(args, session, model, request, command, cancel)
-    engine = None if args.replay else session.machine().engine
+    machine = None if args.replay else session.machine()
     if args.json:
-        print_json(document_of(found.result, engine, found.check, found.draft))
+        print_json(document_of(found.result, machine, found.check, found.draft))
         return exit_code(found.result)
-    show(found.result, args.replay or model, engine_text(engine))
+    show(found.result, args.replay or model, engine_text(machine.engine if machine else None))
     if found.draft is not None:
         show_draft(found.draft)
     if found.check is not None:
@@ -105,7 +105,7 @@ def compare(
         entries.append(entry_of(model, args, session, request, cancel))
         if cancel.is_set():
             break
-    document = comparison_of(entries, session.machine().engine, request.floor_tok_s)
+    document = comparison_of(entries, session.machine(), request.floor_tok_s)
     if args.json:
         print_json(document)
     else:

@@ -3,7 +3,7 @@
 from app.domain.check import Checked
 from app.domain.draft import DraftResult
 from app.domain.errors import ErrorInfo
-from app.domain.machine import EngineInfo
+from app.domain.machine import EngineInfo, HostInfo, Machine, PowerSource
 from app.domain.outcome import Outcome
 from app.domain.record import Record
 from app.domain.settings import Settings
@@ -66,6 +66,14 @@ class EngineView(Record, frozen=True, kw_only=True):
     directory: str | None
 
 
+class PowerView(Record, frozen=True, kw_only=True):
+    """How the machine was powered when the search began; a change underway is in the trials."""
+
+    source: PowerSource
+    mode: str | None
+    battery_pct: float | None
+
+
 class TuneDocument(Record, frozen=True, kw_only=True):
     """``rigtune.tune/1``."""
 
@@ -85,6 +93,7 @@ class TuneDocument(Record, frozen=True, kw_only=True):
     ties: tuple[Tie, ...]
     error: ErrorInfo | None
     engine: EngineView | None = None
+    power: PowerView | None = None
     check: Checked | None = None
     draft: DraftResult | None = None
 
@@ -102,9 +111,14 @@ def engine_view(engine: EngineInfo | None) -> EngineView | None:
     )
 
 
+def power_view(host: HostInfo) -> PowerView:
+    """Return the JSON view of the power conditions."""
+    return PowerView(source=host.power_source, mode=host.power_mode, battery_pct=host.battery_pct)
+
+
 def document_of(
     result: SweepResult,
-    engine: EngineInfo | None = None,
+    machine: Machine | None = None,
     check: Checked | None = None,
     draft: DraftResult | None = None,
 ) -> TuneDocument:
@@ -112,7 +126,7 @@ def document_of(
 
     Args:
         result: The result.
-        engine: Build it was measured with; ``None`` = a recording.
+        machine: Where it was measured; ``None`` = a recording.
         check: A command line of the user's beside it.
         draft: What trying drafts on it showed.
     """
@@ -131,7 +145,8 @@ def document_of(
         reasons=result.reasons,
         ties=result.ties,
         error=result.error,
-        engine=engine_view(engine),
+        engine=engine_view(machine.engine) if machine else None,
+        power=power_view(machine.host) if machine else None,
         check=check,
         draft=draft,
     )

@@ -85,6 +85,7 @@ def test_a_search_is_stored_as_it_goes_and_leaves_a_profile(session: Session, ti
     assert session.profile(result.recommended.profile_id).settings == result.recommended.settings
     assert result.n_model_loads <= 6
     assert session.sweep(1) == result
+    assert "output_same" in {reason.code for reason in result.reasons}
     assert worker_pids() == []
 
 
