@@ -2,6 +2,8 @@
 
 import argparse
 
+import msgspec
+
 from app.cli.arguments import add_settings, settings_from
 from app.cli.output import EXIT_DONE, EXIT_PROBLEM, human, print_json
 from app.cli.progress import trial_line
@@ -71,6 +73,7 @@ def run(args: argparse.Namespace, session: Session) -> int:
     check(workload, args.reps)
     per_slot = workload.depth + workload.n_prompt + workload.n_gen
     base = session.default_settings(spec, n_ctx=max(512, per_slot * workload.n_seq))
+    base = msgspec.structs.replace(base, n_seq_max=workload.n_seq)
     settings = settings_from(args, base, spec.n_layer)
     if settings.n_ctx < per_slot * workload.n_seq:
         raise UsageProblem(
