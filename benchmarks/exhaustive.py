@@ -100,6 +100,9 @@ def grid(plan: SweepPlan, base: Settings) -> Iterator[Settings]:
     """Yield everything worth measuring, by load."""
     host, n_layer = plan.space.host, plan.space.model.n_layer
     cpu = msgspec.structs.replace(base, n_gpu_layers=0, n_cpu_moe=0, devices=())
+    for device in plan.space.devices:
+        for layers in sorted({0, n_layer // 4, n_layer // 2, n_layer, n_layer + 1}):
+            yield msgspec.structs.replace(cpu, devices=(device.id,), n_gpu_layers=layers)
     for mode in LoadMode:
         for n_threads in sorted({1, host.cores_physical, host.cores_logical}):
             for flash_attn in (FlashAttn.ON, FlashAttn.OFF):
@@ -108,9 +111,6 @@ def grid(plan: SweepPlan, base: Settings) -> Iterator[Settings]:
                         cpu, load_mode=mode, n_threads=n_threads, n_threads_batch=n_threads,
                         flash_attn=flash_attn, n_ubatch=n_ubatch,
                     )  # fmt: skip
-    for device in plan.space.devices:
-        for layers in sorted({0, n_layer // 4, n_layer // 2, n_layer, n_layer + 1}):
-            yield msgspec.structs.replace(cpu, devices=(device.id,), n_gpu_layers=layers)
 
 
 class Sweep:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from app.domain.errors import EnvironmentProblem
+from app.domain.errors import EnvironmentProblem, ErrorInfo
 from app.domain.events import SweepEvent, SweepFinished, TrialFinished, TrialProgress
 from app.domain.machine import Machine
 from app.domain.model import ModelSpec
@@ -29,6 +29,7 @@ def follow(
     prior: Sequence[Trial] = (),
     keep: Callable[[Trial], None] = lambda _: None,
     record: Path | None = None,
+    broken: Callable[[], ErrorInfo | None] = lambda: None,
 ) -> Iterator[SweepEvent]:
     """Yield the events of a search; ``cancel`` ends it with everything measured so far.
 
@@ -39,6 +40,7 @@ def follow(
         prior: Trials of an interrupted search.
         keep: Called with each finished trial before anything else happens.
         record: File to write the search to, as a replay.
+        broken: Asked after each trial: why what follows would not belong to what was measured.
 
     Raises:
         EnvironmentProblem: The recording could not be written; told before anything is loaded.
@@ -52,12 +54,13 @@ def follow(
         if isinstance(event, TrialFinished):
             keep(event.trial)
             trials.append(event.trial)
-        if cancel.is_set() and not isinstance(event, SweepFinished):
+        why = broken() if isinstance(event, TrialFinished) else None
+        if (why or cancel.is_set()) and not isinstance(event, SweepFinished):
             close = getattr(events, "close", None)
             if close is not None:
                 close()
             yield event
-            event = cancelled(plan, rig, trials, dry_runs)  # noqa: PLW2901 - the last one
+            event = cancelled(plan, rig, trials, dry_runs, why)  # noqa: PLW2901 - the last one
         if isinstance(event, SweepFinished) and record is not None:
             replay = recorded(plan, trials, dry_runs)
             event = _written(event, replay, record)  # noqa: PLW2901
@@ -104,6 +107,7 @@ class Tuning:
         self._machine = machine
         self._request = request
         self._fingerprint = sweep_fingerprint(spec, machine, request)
+        self._stamps = _stamps(spec)
 
     def interrupted(self) -> tuple[int, tuple[Trial, ...]] | None:
         """Return number and trials of an interrupted search of the same kind."""
@@ -158,7 +162,9 @@ class Tuning:
         def keep(trial: Trial) -> None:
             self._store.add_trial(sweep_id, trial)
 
-        for event in follow(plan, rig, cancel, prior=prior, keep=keep, record=record):
+        for event in follow(
+            plan, rig, cancel, prior=prior, keep=keep, record=record, broken=self._replaced
+        ):
             if isinstance(event, SweepFinished):
                 result = yield from look_again(event.result)
                 result = self._with_profile(result, sweep_id)
@@ -166,6 +172,16 @@ class Tuning:
                 yield SweepFinished(result=result)
             else:
                 yield event
+
+    def _replaced(self) -> ErrorInfo | None:
+        """Return what to say when the model's files are no longer those of the first trial."""
+        if _stamps(self._spec) == self._stamps:
+            return None
+        return ErrorInfo(
+            code="model_replaced",
+            message=f"The file of {self._spec.name} was replaced while it was being measured.",
+            hint="What was measured belongs to the old file. Start again with the new one.",
+        )
 
     def _with_profile(self, result: SweepResult, sweep_id: int) -> SweepResult:
         best = result.recommended
@@ -191,3 +207,16 @@ class Tuning:
             engine=engine_name(self._machine.engine),
             sweep_id=sweep_id,
         )
+
+
+def _stamps(spec: ModelSpec) -> tuple[tuple[int, int, int] | None, ...]:
+    """Return what changes when one of the model's files is replaced or written to."""
+    found: list[tuple[int, int, int] | None] = []
+    for name in spec.files:
+        try:
+            status = Path(name).stat()
+        except OSError:
+            found.append(None)
+        else:
+            found.append((status.st_ino, status.st_size, status.st_mtime_ns))
+    return tuple(found)
