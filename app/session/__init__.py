@@ -2,7 +2,8 @@
 
 from app.session.check import CommandChecked
 from app.session.draft import DraftTried
-from app.session.facade import Probing, Session
+from app.session.facade import Session
+from app.session.probing import Probing
 from app.session.serving import Server
 from app.session.talk import Chat
 from app.session.views import Estimate, ModelEntry, Prediction

@@ -3,12 +3,11 @@
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
 from app import library
-from app.domain.events import RigEvent, SweepEvent, SweepFinished
+from app.domain.events import RigEvent, SweepEvent
 from app.domain.finding import Check
 from app.domain.machine import Machine, PowerState, ProbeSet
 from app.domain.model import ModelSpec
@@ -22,11 +21,9 @@ from app.rig.interface import Rig
 from app.rig.lease import Lease
 from app.rig.planner import ask_engine
 from app.rig.process import Launch
-from app.rig.replay import ReplayRig
-from app.session.check import CommandChecked, and_check, check_command
+from app.session.check import CommandChecked
 from app.session.doctor import examine
-from app.session.draft import LOOKUP, DraftTried, need_of, try_draft
-from app.session.evidence import Looking, with_evidence
+from app.session.draft import LOOKUP, DraftTried
 from app.session.models import Predictor, entry
 from app.session.opening import (
     measurable,
@@ -36,35 +33,15 @@ from app.session.opening import (
     search_host,
     usable_devices,
 )
+from app.session.probing import Probing
+from app.session.searching import Extras, Place, replay_and_check, search_and_try
 from app.session.serving import Server
 from app.session.talk import Chat
-from app.session.tuning import Tuning, follow
 from app.session.views import Estimate, ModelEntry
 from app.store import Profile, Store, StoredSweep
-from app.sweep.plan import make_plan
 from app.telemetry import Telemetry
 
 CHAT_N_CTX = 4096
-
-
-class Probing(Protocol):
-    """Finds probes: this machine's, or a recorded machine's (``probes.registry``)."""
-
-    def detect(self) -> ProbeSet:
-        """Return the probes of this machine."""
-        ...
-
-    def replay(self, directory: Path | str) -> ProbeSet:
-        """Return probes that show a recorded machine."""
-        ...
-
-    def record(self, directory: Path | str) -> Path:
-        """Write a recording of this machine and return its file."""
-        ...
-
-    def ram_read_gb_s(self, n_threads: int, cache_bytes: int | None = None) -> float | None:
-        """Measure how fast this machine reads RAM, 10⁹ bytes per second."""
-        ...
 
 
 class Session:
@@ -291,45 +268,20 @@ class Session:
         spec = runnable(self.inspect(model))
         drafter = None if draft in (None, LOOKUP) else runnable(self.inspect(draft))
         machine = measurable(self.machine(wake=True))
+        extras = Extras(command=command, draft=draft, drafter=drafter)
+        place = Place(machine, self._launch, self.telemetry(), self._opened_store(), self._ram_read)
         with self._lease("tune"):
-            rig, memory = open_rig(
-                spec, machine, self._launch, devices=request.devices,
-                headroom_bytes=request.headroom_bytes, telemetry=self.telemetry(),
-            )  # fmt: skip
-            try:
-                tuning = Tuning(self._opened_store(), spec, machine, request)
-                resumed = tuning.interrupted() if resume else None
-                plan = make_plan(request, rig.space(), rig.dry_run)
-                if resume:
-                    found = tuning.changes() if resumed is None else ("resumed",)
-                    notes = (*plan.notes, *(found or ("nothing_to_resume",)))
-                    plan = msgspec.structs.replace(plan, notes=notes)
-                path = Path(record) if record else None
-
-                def look_again(result: SweepResult) -> Looking:
-                    return with_evidence(result, plan, rig, memory, machine.host, self._ram_read)
-
-                result = None
-                for event in tuning.run(
-                    plan, rig, cancel, resumed=resumed, record=path, look_again=look_again
-                ):
-                    result = event.result if isinstance(event, SweepFinished) else None
-                    yield event
-                if draft is not None and result is not None and not cancel.is_set():
-                    need = need_of(drafter, machine, request.devices)
-                    yield (yield from try_draft(draft, drafter, need, result, rig))
-                if command is not None and result is not None and not cancel.is_set():
-                    yield from check_command(command, plan, result, rig, cancel)
-            finally:
-                rig.close()
+            yield from search_and_try(
+                spec, request, place, cancel, extras=extras, resume=resume, record=record
+            )
 
     def tune_replay(
         self, path: Path, request: SweepRequest, seed: int | None, cancel: threading.Event
     ) -> Iterator[SweepEvent]:
         """Run a search against a recorded machine; no model and no engine is needed."""
-        rig = ReplayRig(path, seed, headroom_bytes=request.headroom_bytes)
-        plan = make_plan(request, rig.space(), rig.dry_run)
-        yield from follow(plan, rig, cancel)
+        for event in replay_and_check(path, request, seed, cancel):
+            if not isinstance(event, CommandChecked):
+                yield event
 
     def check_replay(
         self,
@@ -339,10 +291,8 @@ class Session:
         seed: int | None,
         cancel: threading.Event,
     ) -> Iterator[SweepEvent | CommandChecked]:
-        """Search and check as ``check`` does, against a recorded machine."""
-        rig = ReplayRig(path, seed, headroom_bytes=request.headroom_bytes)
-        plan = make_plan(request, rig.space(), rig.dry_run)
-        yield from and_check(follow(plan, rig, cancel), plan, rig, command, cancel)
+        """Search and check a command line against a recorded machine."""
+        yield from replay_and_check(path, request, seed, cancel, command)
 
     # --- what was kept ---------------------------------------------------------------------
 
