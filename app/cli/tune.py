@@ -22,6 +22,7 @@ from app.domain.events import SweepEvent, SweepFinished, TrialFinished
 from app.domain.settings import KV_TYPES
 from app.domain.sweep import BudgetName, Goal, SweepRequest, SweepResult, SweepStatus
 from app.export import Command, read_command
+from app.library import resolve_repo
 from app.session import CommandChecked, DraftTried, Session
 from app.session.draft import check_draft
 
@@ -207,6 +208,8 @@ def model_of(args: argparse.Namespace, command: Command | None) -> str:
         return args.models[0] if args.models else ""
     if command is not None and "model" in command.options:
         return command.options["model"]
+    if command is not None and "hf_repo" in command.options:
+        return str(resolve_repo(command.options["hf_repo"]))
     if command is not None:
         hint = "Name the file as well: rigtune tune MODEL --check COMMAND."
         raise UsageProblem("no_model", "the command line names no model file", hint)

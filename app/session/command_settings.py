@@ -211,9 +211,9 @@ def _overridden(text: str, n_layer: int, notes: list[Reason], *, has_experts: bo
         i: [_buffer(rules, f"blk.{i}.ffn_{kind}_exps.weight") for kind in _EXPERTS]
         for i in range(n_layer)
     }
-    on_cpu = [i for i, (up, down, _, _) in names.items() if up == down == "CPU"]
+    on_cpu = [i for i, found in names.items() if _is_whole(found)]
     elsewhere = any(buffer not in (None, "CPU") for found in names.values() for buffer in found)
-    in_part = any((up == "CPU") != (down == "CPU") for up, down, _, _ in names.values())
+    in_part = any("CPU" in found and not _is_whole(found) for found in names.values())
     if elsewhere or in_part or any(_buffer(rules, name) for name in others):
         notes.append(_note("overrides_in_part", patterns=text))
     if on_cpu and has_experts and on_cpu != list(range(len(on_cpu))):
@@ -221,6 +221,12 @@ def _overridden(text: str, n_layer: int, notes: list[Reason], *, has_experts: bo
     if not has_experts and not any(_buffer(rules, name) for name in others):
         notes.append(_note("no_experts"))
     return len(on_cpu)
+
+
+def _is_whole(found: list[str | None]) -> bool:
+    """Whether every expert tensor of a layer is in RAM, be gate and up one tensor or two."""
+    up, down, gate, gate_up = found
+    return down == "CPU" and (up == gate == "CPU" or (gate_up == "CPU" and up is gate is None))
 
 
 def _rule(text: str) -> tuple[re.Pattern[str], str]:

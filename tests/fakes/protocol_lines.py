@@ -57,7 +57,7 @@ REQUESTS: list[protocol.Message] = [
         n_gen=64,
         n_turns=5,
         max_s=30.0,
-    ),  # fmt: skip
+    ),
     protocol.Serve(
         model_path="/models/a.gguf", settings=SETTINGS, alias="a", port=0, token="0123abcd"
     ),

@@ -117,6 +117,8 @@ def test_load_modes(tmp_path: Path) -> None:
         (r'-ot "blk\.([0-9])\.ffn_(up|down|gate)_exps=CPU"', 10, []),
         (r'-ot "blk\.4[0-7]\.ffn_.*_exps\.=CPU"', 8, ["overrides_other_layers"]),
         (r'-ot "ffn_up_exps=CPU"', 0, ["overrides_in_part"]),
+        (r'-ot "ffn_(up|down)_exps=CPU"', 0, ["overrides_in_part"]),
+        (r'-ot "ffn_(gate_up|down)_exps=CPU"', 48, []),
         (r'-ot "blk\.0\.=CPU"', 1, ["overrides_in_part"]),
         ("-ot exps=CUDA1", 0, ["overrides_in_part"]),
     ],
