@@ -1,12 +1,11 @@
 """Asks before a search goes on after the power source has changed underneath it."""
 
-import argparse
 import sys
+from collections.abc import Callable
 
 from app.advice.text import render
 from app.cli.output import escape, progress_console
-from app.domain.machine import PowerSource
-from app.session import Session
+from app.domain.machine import HostSample, PowerSource
 
 
 class PowerWatch:
@@ -15,10 +14,15 @@ class PowerWatch:
     The search stands still while the question is open: it goes on when the next event is taken.
     """
 
-    def __init__(self, session: Session, args: argparse.Namespace) -> None:
-        """Take the source of now as given; a recording has none."""
-        self._session = None if args.replay else session
-        self._is_quiet = args.progress == "none"
+    def __init__(self, latest_host: Callable[[], HostSample | None], *, is_quiet: bool) -> None:
+        """Take the source of now as given.
+
+        Args:
+            latest_host: Reads the host; ``None`` = not known (a recording has no plug).
+            is_quiet: Never ask.
+        """
+        self._latest_host = latest_host
+        self._is_quiet = is_quiet
         self._source = self._now()
 
     def may_go_on(self) -> bool:
@@ -37,5 +41,5 @@ class PowerWatch:
         return sys.stdin.readline().strip().lower() not in {"s", "stop", "n", "no"}
 
     def _now(self) -> PowerSource:
-        sample = self._session.telemetry().latest_host() if self._session else None
+        sample = self._latest_host()
         return PowerSource.UNKNOWN if sample is None else sample.power_source

@@ -153,7 +153,10 @@ def search(
 ) -> Found:
     """Run one search, shown on stderr."""
     result, check, draft = None, None, None
-    power = PowerWatch(session, args)
+    telemetry = None if args.replay else session.telemetry()
+    power = PowerWatch(
+        lambda: telemetry.latest_host() if telemetry else None, is_quiet=args.progress == "none"
+    )
     with Follower(args.progress, cancel) as follower:
         for event in events_of(args, session, model, request, command, cancel):
             match event:
