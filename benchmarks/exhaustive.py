@@ -98,19 +98,25 @@ def search(session: Session, model: Path) -> tuple[SweepPlan, SweepResult]:
 
 def grid(plan: SweepPlan, base: Settings) -> Iterator[Settings]:
     """Yield everything worth measuring, by load."""
-    host, n_layer = plan.space.host, plan.space.model.n_layer
+    n_layer = plan.space.model.n_layer
     cpu = msgspec.structs.replace(base, n_gpu_layers=0, n_cpu_moe=0, devices=())
+    yield from on_the_cpu(plan, msgspec.structs.replace(cpu, load_mode=LoadMode.MMAP))
     for device in plan.space.devices:
         for layers in sorted({0, n_layer // 4, n_layer // 2, n_layer, n_layer + 1}):
             yield msgspec.structs.replace(cpu, devices=(device.id,), n_gpu_layers=layers)
-    for mode in LoadMode:
-        for n_threads in sorted({1, host.cores_physical, host.cores_logical}):
-            for flash_attn in (FlashAttn.ON, FlashAttn.OFF):
-                for n_ubatch in (128, 512, 2048):
-                    yield msgspec.structs.replace(
-                        cpu, load_mode=mode, n_threads=n_threads, n_threads_batch=n_threads,
-                        flash_attn=flash_attn, n_ubatch=n_ubatch,
-                    )  # fmt: skip
+    yield from on_the_cpu(plan, msgspec.structs.replace(cpu, load_mode=LoadMode.NONE))
+
+
+def on_the_cpu(plan: SweepPlan, base: Settings) -> Iterator[Settings]:
+    """Yield every combination of threads, flash attention and batch."""
+    host = plan.space.host
+    for n_threads in sorted({1, host.cores_physical, host.cores_logical}):
+        for flash_attn in (FlashAttn.ON, FlashAttn.OFF):
+            for n_ubatch in (128, 512, 2048):
+                yield msgspec.structs.replace(
+                    base, n_threads=n_threads, n_threads_batch=n_threads,
+                    flash_attn=flash_attn, n_ubatch=n_ubatch,
+                )  # fmt: skip
 
 
 class Sweep:
@@ -163,7 +169,9 @@ def duel(
     sweep: Sweep, plan: SweepPlan, workload: Workload, ours: Settings, rival: Point | None
 ) -> dict[str, Any]:
     """Measure the answer and the sweep's best in turns."""
-    if rival is None or rival.settings == ours:
+    if rival is None:
+        return {"regret": None, "why": "nothing was swept with the search's workload"}
+    if rival.settings == ours:
         return {"regret": 0.0, "same": True}
     theirs = rival.settings
     seconds: dict[str, list[float]] = {"ours": [], "best": []}
