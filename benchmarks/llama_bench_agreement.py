@@ -135,7 +135,7 @@ def theirs(bench: Path, args: argparse.Namespace) -> Passes:
     command = [
         str(bench), "-m", str(args.model.resolve()), "-p", str(args.n_prompt),
         "-n", str(args.n_gen), "-r", str(args.reps), "-t", str(args.threads), "-ngl", "0",
-        "-fa", "1", "-b", "2048", "-ub", "512", "-o", "json",
+        "-fa", "1", "-b", "2048", "-ub", "512", "-dev", "none", "-o", "json",
     ]  # fmt: skip
     libraries, backends = engine_folders()
     environment = dict(
