@@ -85,6 +85,15 @@ def test_remote_devices_need_their_addresses() -> None:
     assert any("--rpc" in note for note in notes)
 
 
+@pytest.mark.parametrize("program", ["llama-server", "llama-bench"])
+def test_cpu_only_stays_on_the_cpu(program: str) -> None:
+    """Without a device llama.cpp would give long prompts to a GPU: measured was the CPU alone."""
+    options = _options(export(with_settings(n_gpu_layers=0, devices=()), program, windows=False))
+    assert options["--device"] == "none"
+    named = with_settings(n_gpu_layers=0, devices=("CUDA0",))
+    assert _options(export(named, program, windows=False))["--device"] == "CUDA0"
+
+
 @pytest.mark.parametrize("n_threads", [0, 8])
 def test_python_snippet_uses_only_real_parameters(n_threads: int) -> None:
     """The snippet parses, and every argument and constant exists in the installed binding."""
