@@ -7,7 +7,7 @@ only the programs differ. Each pass is a process of its own; the order changes f
 The ratio is ours over theirs, the interval that of the paired differences (app.sweep.stats).
 llama-bench warms up once and its first prefill pass is still cold (ours warms up twice): left out.
 
-Built from the sources of the binding, with the flags of our own build, it takes about five
+Built from the sources of the binding, with the flags of our own build, it takes about six
 minutes on two cores:
 
     cmake -S SOURCES -B BUILD -G Ninja -DCMAKE_BUILD_TYPE=Release -DGGML_NATIVE=OFF \
