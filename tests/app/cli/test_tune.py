@@ -89,6 +89,16 @@ def test_impossible_pins_are_usage_errors(
     assert document["error"]["message"]
 
 
+def test_a_headroom_that_leaves_nothing_is_refused(
+    replay: str, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """Which constraint binds and how much there is, not an answer for the CPU alone."""
+    code, document = tune(capsysbinary, "--replay", replay, "--headroom", "9000")
+    assert code == EXIT_USAGE
+    assert document["error"]["code"] == "headroom_too_large"
+    assert "5.9" in document["error"]["message"]
+
+
 @pytest.mark.parametrize(
     ("argv", "code"),
     [
