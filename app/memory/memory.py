@@ -184,8 +184,11 @@ class Memory:
         self, settings: Settings, bandwidth_gb_s: Mapping[str, float], depth: int = 0
     ) -> float | None:
         """Return the decode speed that bandwidth allows at most (estimated)."""
-        read = token_bytes(self.spec, settings, self._formula.devices, depth, self._profile)
-        return ceiling_tok_s(read, dict(bandwidth_gb_s))
+        return ceiling_tok_s(self.token_bytes(settings, depth), dict(bandwidth_gb_s))
+
+    def token_bytes(self, settings: Settings, depth: int = 0) -> dict[str, int]:
+        """Return the bytes each device (``host`` = CPU) reads for one token at ``depth``."""
+        return token_bytes(self.spec, settings, self._formula.devices, depth, self._profile)
 
     def _search(
         self, name: str, settings: Settings, low: int, high: int, step: int = 1, *, exact: bool

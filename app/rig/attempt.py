@@ -10,6 +10,7 @@ from app.domain.outcome import Outcome
 from app.domain.settings import Settings
 from app.domain.trial import Sample, TelemetryWindow, Trial, TrialRequest
 from app.domain.units import NS_PER_S
+from app.rig.cooling import throttled_gpus
 from app.rig.process import OTHER_QUESTION
 from app.worker import protocol
 from app.worker.protocol import Failed, LoadFinished, Reply
@@ -96,10 +97,13 @@ class Attempt:
         """Return the finished trial."""
         host = next((d.total_bytes for d in self._devices if d.device == "host"), None)
         is_failed = self._error is not None
+        outcome = self._outcome or Outcome.CRASHED
+        if outcome is Outcome.OK and throttled_gpus(self.telemetry):
+            outcome = Outcome.THROTTLED
         return Trial(
             request=self.request,
             load_id=load_id,
-            outcome=self._outcome or Outcome.CRASHED,
+            outcome=outcome,
             effective=self._effective,
             prefill=tuple(self._samples["prefill"]),
             decode=tuple(self._samples["decode"]),

@@ -1,16 +1,13 @@
 """What a configuration needs here, and the inverse questions around it."""
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from app.domain.errors import EnvironmentProblem
 from app.domain.machine import Machine
 from app.domain.model import ModelSpec
 from app.domain.settings import FlashAttn, Settings
-from app.library import FoundModel
 from app.memory import Memory
 from app.rig.process import Launch
 from app.session.calibrating import known_overheads
@@ -20,12 +17,10 @@ from app.session.opening import (
     memory_for,
     open_rig,
     placed_devices,
-    runnable,
     search_host,
 )
-from app.session.patience import read_header
 from app.session.readings import Holder, Readings, holders, named_gpus, sleepers
-from app.session.views import Estimate, IfClosed, ModelEntry
+from app.session.views import Estimate, IfClosed
 
 _PROGRAMS = 3
 _NO_BOUNDS = Bounds()
@@ -92,24 +87,6 @@ def default_settings(scene: Scene, spec: ModelSpec, n_ctx: int) -> Settings:
     if memory.is_unread(base):
         layers = spec.max_gpu_layers  # what would be wanted; whether it fits is said as unknown
     return msgspec.structs.replace(base, n_gpu_layers=layers)
-
-
-def list_entry(scene: Scene, found: FoundModel, budget_s: float) -> ModelEntry:
-    """Return a model of the list with its verdict, or why it cannot be used (in that time)."""
-    entry = ModelEntry(
-        id=found.id,
-        origin=found.origin,
-        name=found.name,
-        path=found.path,
-        file_bytes=found.file_bytes,
-    )
-    try:
-        spec = runnable(read_header(Path(found.path), budget_s))
-    except EnvironmentProblem as problem:
-        return msgspec.structs.replace(entry, problem=problem.info.message)
-    settings = Settings(n_gpu_layers=spec.max_gpu_layers)
-    verdict = formula(scene, spec).estimate(settings).verdict
-    return msgspec.structs.replace(entry, arch=spec.arch, quant=spec.ftype, verdict=verdict)
 
 
 def answer(

@@ -6,32 +6,31 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
 from app import library
-from app.advice.rules import plan_findings
 from app.domain.errors import EnvironmentProblem, ErrorInfo
-from app.domain.events import RigEvent, SweepEvent, SweepFinished
+from app.domain.events import RigEvent, SweepEvent
 from app.domain.finding import Check
-from app.domain.machine import EngineInfo, GpuInfo, HostInfo, Machine, PowerState, ProbeSet
+from app.domain.machine import EngineInfo, GpuInfo, Machine, PowerState, ProbeSet
 from app.domain.model import ModelSpec
 from app.domain.settings import Settings
 from app.domain.sweep import GOAL_WORKLOADS, BudgetName, Goal, SweepRequest, SweepResult
 from app.domain.trial import TrialRequest
-from app.export import export
+from app.export import Command, export
 from app.machine import aliases, join_machine
 from app.rig.interface import Rig
 from app.rig.lease import Lease
 from app.rig.planner import ask_engine
 from app.rig.process import Launch
-from app.rig.replay import ReplayRig
-from app.rig.replay_check import read_replay
 from app.session.capsweep import CapsEvent
+from app.session.check import CommandChecked
 from app.session.doctor import examine
 from app.session.doctor_history import keep_run, last_run
-from app.session.estimating import Scene, default_settings, estimate, list_entry
+from app.session.draft import LOOKUP, DraftTried
+from app.session.estimating import Scene, default_settings, estimate
+from app.session.models import Predictor, list_entry
 from app.session.opening import (
     Bounds,
     Learned,
@@ -44,42 +43,18 @@ from app.session.opening import (
 from app.session.patience import HEADER_S, LIST_S, read_header, resolve_and_read, within
 from app.session.power import Power
 from app.session.power_views import governed_gpus
+from app.session.probing import Probing
 from app.session.readings import read_now, with_ram_of_now
 from app.session.recording import read_engine, write_engine
 from app.session.same_cards import on_same_cards
+from app.session.searching import Extras, Place, replay_and_check, search_and_try
 from app.session.serving import Server
 from app.session.talk import Chat
-from app.session.tuning import Tuning, advised, follow, with_reserve
 from app.session.views import Estimate, ModelEntry, ReadSpeeds
 from app.store import Calibration, Profile, Store, StoredSweep
-from app.sweep.plan import make_plan
 from app.telemetry import Telemetry
 
 CHAT_N_CTX = 4096
-
-
-class Probing(Protocol):
-    """Finds probes: this machine's, or a recorded machine's (``probes.registry``)."""
-
-    def detect(self) -> ProbeSet:
-        """Return the probes of this machine."""
-        ...
-
-    def replay(self, directory: Path | str) -> ProbeSet:
-        """Return probes that show a recorded machine."""
-        ...
-
-    def record(self, directory: Path | str) -> Path:
-        """Write a recording of this machine and return its file."""
-        ...
-
-    def ram_read_gb_s(self, n_threads: int, cache_bytes: int | None = None) -> float | None:
-        """Measure how fast this machine reads RAM, 10⁹ bytes per second."""
-        ...
-
-    def disk_read_mb_s(self, path: Path) -> float | None:
-        """Measure how fast a file's beginning comes from its disk, 10⁶ bytes per second."""
-        ...
 
 
 class Session:
@@ -204,13 +179,15 @@ class Session:
         return resolve_and_read(model)
 
     def models(self) -> tuple[ModelEntry, ...]:
-        """Return the models found on this machine, each with its verdict."""
+        """Return the models found on this machine, each with its verdict and predicted speed."""
         scene = self._scene()
+        predictor = Predictor(scene.machine, self._opened_store())
         deadline_s = time.monotonic() + LIST_S
         found = within(LIST_S, "The model folders", library.find_models)
         # one drive that stalls costs its own entry, and a few of them no more than the deadline
         return tuple(
-            list_entry(scene, each, min(HEADER_S, deadline_s - time.monotonic())) for each in found
+            list_entry(scene, each, predictor, min(HEADER_S, deadline_s - time.monotonic()))
+            for each in found
         )
 
     def estimate(
@@ -286,33 +263,53 @@ class Session:
         Raises:
             EnvironmentProblem: Model or engine cannot be used, or the request cannot be met.
         """
+        for event in self.tune_and_try(model, request, resume=resume, record=record, cancel=cancel):
+            if not isinstance(event, CommandChecked | DraftTried):
+                yield event
+
+    def tune_and_try(
+        self,
+        model: str,
+        request: SweepRequest,
+        *,
+        command: Command | None = None,
+        draft: str | None = None,
+        resume: bool = False,
+        record: str | None = None,
+        cancel: threading.Event,
+    ) -> Iterator[SweepEvent | CommandChecked | DraftTried]:
+        """Search as ``tune`` does, then try something of the user's beside the answer.
+
+        Args:
+            model: Path, id or ``demo``.
+            request: Goal, constraints and budget.
+            command: A llama.cpp command line, measured in turns with the answer.
+            draft: ``lookup`` or a draft model, compared with decoding without.
+            resume: As for ``tune``.
+            record: As for ``tune``.
+            cancel: Set it to stop; what was measured is kept.
+
+        Raises:
+            EnvironmentProblem: Model or engine cannot be used, or the request cannot be met.
+        """
         self._must_be_here()
         spec = runnable(self.inspect(model))
+        drafter = None if draft in (None, LOOKUP) else runnable(self.inspect(draft))
         machine = measurable(self.machine(wake=True))
+        extras = Extras(command=command, draft=draft, drafter=drafter)
+        place = Place(
+            machine=machine,
+            launch=self._launch,
+            telemetry=self.telemetry(),
+            store=self._opened_store(),
+            ram_read=self._ram_read,
+            learned=self._learned(),
+            host_now=self._probe_set().host.identify,
+        )
         with self._lease("tune"):
-            bounds = Bounds(
-                headroom_bytes=request.headroom_bytes, reserve_bytes=request.reserve_bytes
+            yield from search_and_try(
+                spec, request, place, cancel, extras=extras, resume=resume, record=record
             )
-            rig, _ = open_rig(
-                spec, machine, self._launch, devices=request.devices, bounds=bounds,
-                telemetry=self.telemetry(), learned=self._learned(),
-            )  # fmt: skip
-            try:
-                tuning = Tuning(self._opened_store(), spec, machine, request)
-                resumed = tuning.interrupted() if resume else None
-                plan = make_plan(request, rig.space(), rig.dry_run)
-                if resume:
-                    found = tuning.changes() if resumed is None else ("resumed",)
-                    notes = (*plan.notes, *(found or ("nothing_to_resume",)))
-                    plan = msgspec.structs.replace(plan, notes=notes)
-                plan = msgspec.structs.replace(plan, findings=plan_findings(machine, plan))
-                path = Path(record) if record else None
-                host_now = self._probe_set().host.identify
-                yield from tuning.run(
-                    plan, rig, cancel, resumed=resumed, record=path, host_now=host_now
-                )
-            finally:
-                rig.close()
 
     def sweep_caps(
         self,
@@ -346,17 +343,20 @@ class Session:
         self, path: Path, request: SweepRequest, seed: int | None, cancel: threading.Event
     ) -> Iterator[SweepEvent]:
         """Run a search against a recorded machine; no model and no engine is needed."""
-        replay = with_reserve(read_replay(path), request.reserve_bytes)
-        rig = ReplayRig(replay, seed, headroom_bytes=request.headroom_bytes)
-        plan = make_plan(request, rig.space(), rig.dry_run)
-        # Of the machine it was recorded on nothing is known but what the plan holds.
-        machine = Machine(host=HostInfo(os="unknown"))
-        plan = msgspec.structs.replace(plan, findings=plan_findings(machine, plan))
-        for event in follow(plan, rig, cancel):
-            if isinstance(event, SweepFinished):
-                yield SweepFinished(result=advised(event.result, machine, plan))
-            else:
+        for event in replay_and_check(path, request, seed, cancel):
+            if not isinstance(event, CommandChecked):
                 yield event
+
+    def check_replay(
+        self,
+        path: Path,
+        command: Command,
+        request: SweepRequest,
+        seed: int | None,
+        cancel: threading.Event,
+    ) -> Iterator[SweepEvent | CommandChecked]:
+        """Search and check a command line against a recorded machine."""
+        yield from replay_and_check(path, request, seed, cancel, command)
 
     # --- what was kept ---------------------------------------------------------------------
 

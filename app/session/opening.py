@@ -17,6 +17,7 @@ from app.domain.sweep import SearchDevice, SearchHost
 from app.domain.units import MIB
 from app.machine import judged_memory, kind_of, search_devices
 from app.memory import Memory, Overhead
+from app.rig.cooling import CoolDown, TempNow
 from app.rig.footprint import FreeNow
 from app.rig.pins import Pin
 from app.rig.process import Launch
@@ -88,6 +89,16 @@ def free_by_probe(machine: Machine, telemetry: Telemetry) -> FreeNow:
         return next((s.vram_free_bytes for s in fresh if s.vram_free_bytes is not None), None)
 
     return free_now
+
+
+def temperature_by_probe(telemetry: Telemetry) -> TempNow:
+    """Return what asks the probes for a GPU's temperature now, °C."""
+
+    def temp_now(key: str) -> float | None:
+        telemetry.sample_now()
+        return next((s.temp_c for s in telemetry.latest(key) if s.temp_c is not None), None)
+
+    return temp_now
 
 
 def usable_devices(
@@ -260,6 +271,7 @@ def open_rig(
         free_now=free_now,
         judge=judge,
         learn=learner(spec, machine, learned.keep) if telemetry and learned.keep else None,
+        cool_down=CoolDown(temperature_by_probe(telemetry)) if telemetry else None,
     )
     memory = memory_for(
         spec,

@@ -54,6 +54,21 @@ class Estimate(Record, frozen=True, kw_only=True):
     if_closed: tuple[IfClosed, ...] = ()
 
 
+class Prediction(Record, frozen=True, kw_only=True):
+    """Decode speed of a model on this machine, and what it rests on.
+
+    Attributes:
+        tok_s: Tokens per second; ``None`` = nothing can be said.
+        source: ``measured`` (tuned here), ``estimated`` (from other models' measurements here) or
+            ``bound`` (at most, from the measured speed of RAM).
+        reason: Why there is none: ``nothing_measured``, ``gpu_asleep`` or ``not_usable``.
+    """
+
+    tok_s: float | None = None
+    source: str | None = None
+    reason: str | None = None
+
+
 class ModelEntry(Record, frozen=True, kw_only=True):
     """A model found on this machine, with its verdict.
 
@@ -66,7 +81,8 @@ class ModelEntry(Record, frozen=True, kw_only=True):
         arch: Architecture, ``None`` when the header cannot be read.
         quant: File type such as ``Q4_K_M``.
         verdict: Whether all layers fit the devices (RAM when there is none).
-        predicted_tok_s: Decode speed by the bandwidth formula, estimated.
+        predicted_tok_s: ``predicted.tok_s``.
+        predicted: Decode speed here, tagged, or why there is none.
         problem: Why it cannot be used, if so.
     """
 
@@ -79,6 +95,7 @@ class ModelEntry(Record, frozen=True, kw_only=True):
     quant: str | None = None
     verdict: Verdict = Verdict.UNKNOWN
     predicted_tok_s: float | None = None
+    predicted: Prediction = Prediction()
     problem: str | None = None
 
 

@@ -141,6 +141,19 @@ class Engine:
             raise EngineFailure(Outcome.UNSUPPORTED, "not_loaded", "No model is loaded.")
         return self.model
 
+    @contextmanager
+    def beside(self, path: str, settings: Settings) -> Iterator[Model]:
+        """Give a second model beside the loaded one and release it afterwards.
+
+        Raises:
+            EngineFailure: The engine refused; or the parent cancelled.
+        """
+        model = self._load(path, settings, lambda _: None)
+        try:
+            yield model
+        finally:
+            model.free()
+
     def unload(self) -> None:
         """Release the loaded weights, if any."""
         if self.model:
@@ -163,26 +176,31 @@ class Engine:
             return context.devices(), context.settings
 
     @contextmanager
-    def context(self, model: Model, settings: Settings) -> Iterator[Context]:
+    def context(self, model: Model, settings: Settings, n_outputs: int = 1) -> Iterator[Context]:
         """Give a context and release it afterwards.
+
+        Args:
+            model: What to decode with.
+            settings: Its settings.
+            n_outputs: Rows of logits a batch may ask for.
 
         Raises:
             EngineFailure: The engine refused to create it.
         """
-        context = self.open_context(model, settings)
+        context = self.open_context(model, settings, n_outputs)
         try:
             yield context
         finally:
             context.free()
 
-    def open_context(self, model: Model, settings: Settings) -> Context:
+    def open_context(self, model: Model, settings: Settings, n_outputs: int = 1) -> Context:
         """Create a context; the caller frees it.
 
         Raises:
             EngineFailure: The engine refused to create it.
         """
         effective = model.effective(settings)
-        params = parameters.context_params(effective, self.cancel)
+        params = parameters.context_params(effective, self.cancel, n_outputs)
         handle = llama.llama_init_from_model(model.handle, params)
         if not handle:
             raise self.failure(Outcome.UNSUPPORTED, "context_refused", "create a context")

@@ -24,6 +24,7 @@ from app.worker.protocol import (
     NO_BREAKDOWN,
     PROTOCOL_VERSION,
     Bye,
+    CheckOutput,
     CheckTemplate,
     DryRun,
     DryRunFinished,
@@ -39,6 +40,7 @@ from app.worker.protocol import (
     RunTrial,
     Serve,
     Shutdown,
+    Speculate,
     Tokenize,
     TokenizeFinished,
     TrialFinished,
@@ -76,7 +78,7 @@ def serve(
         engine_devices.pin(pins)
         for endpoint in rpc:
             engine_devices.add_remote(endpoint)
-        info = engine_devices.engine_info()
+        info = engine_devices.engine_info(engine_dir)
     except EngineFailure as failure:
         channel.send(Failed(outcome=failure.outcome, error=failure.error))
         return EXIT_NO_ENGINE
@@ -130,6 +132,8 @@ class Worker:
                 return self._count(request)
             case CheckTemplate():
                 return check_template(self._engine.loaded(), request.template)
+            case CheckOutput() | Speculate():
+                return self._compare(request)
             case Serve():
                 return self._serve(request)
             case _:
@@ -150,6 +154,16 @@ class Worker:
 
         self._generator.release()
         return serve_openai(self._engine, self._channel, request)
+
+    def _compare(self, request: CheckOutput | Speculate) -> Message:
+        # they need numpy, and are rarely asked
+        from app.worker.selfcheck import check_output  # noqa: PLC0415
+        from app.worker.speculate import speculate  # noqa: PLC0415
+
+        self._generator.release()
+        if isinstance(request, CheckOutput):
+            return check_output(self._engine, request, self._channel.send)
+        return speculate(self._engine, request, self._channel.send)
 
     def _load(self, request: Load) -> Message:
         self._generator.release()
