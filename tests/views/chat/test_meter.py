@@ -13,4 +13,4 @@ def test_context_is_never_more_than_full(kit: Kit, qtbot: QtBot) -> None:
     qtbot.addWidget(meter)
     meter.set_context(4096)
     meter.show_end(GenerationFinished(reason="context_full", n_prompt=4000, n_gen=97))
-    assert meter._context.text() == "4,096 of 4,096 tokens"
+    assert meter.context.text() == "4,096 of 4,096 tokens"
