@@ -225,7 +225,8 @@ class Gauge(QWidget):
             painter.fillRect(QRectF(x, 0, end - x, self.height()), theme.color(name))
             x = end
         painter.setPen(theme.color("control"))
-        painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
+        # half a pixel in: at 150 % the edge itself is not drawn
+        painter.drawRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5))
 
 
 def _speed(begin_s: float, begin_tok: int, now_s: float, n_tok: int) -> float | None:
