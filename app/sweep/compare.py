@@ -6,7 +6,6 @@ from app.sweep.points import Point
 from app.sweep.stats import Estimate, between_loads_frac, paired_difference
 
 TIE_FRAC = 0.02
-FIRM_WIDTH_FRAC = 0.025  # a wider interval says "not separated", not "tie"
 
 
 def difference(first: Point, second: Point) -> Estimate:
@@ -42,9 +41,12 @@ def is_tie(first: Point, second: Point) -> bool:
 
 
 def is_firm_tie(first: Point, second: Point) -> bool:
-    """Whether a tie is known well enough to let memory or simplicity decide."""
+    """Whether memory or simplicity may decide: the whole interval is within 2 %.
+
+    A wider interval says "not separated": then the median decides.
+    """
     diff = difference(first, second)
-    return is_tie(first, second) and diff.half_width <= FIRM_WIDTH_FRAC
+    return is_tie(first, second) and diff.high < TIE_FRAC
 
 
 def is_settled(first: Point, second: Point) -> bool:

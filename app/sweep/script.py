@@ -6,7 +6,7 @@ the references are taken between: the stages of the plan interleave.
 
 import msgspec
 
-from app.domain.settings import Settings
+from app.domain.settings import LoadMode, Settings
 from app.sweep import knobs, layers, trade
 from app.sweep.climb import climb
 from app.sweep.context import context_curve, longest_context
@@ -20,6 +20,7 @@ CPU_IN_REACH = 1.3  # the CPU's own threads are tried when it is within this fac
 DEVICE_IN_REACH = 1.2  # another device is searched when its first look is within this factor
 MIDDLE = 0.6  # of the way up: where the curve's shape shows best
 BIG_BATCH = 2048
+CPU_DECODES_FASTER = 1.02  # in an empty context: with depth the CPU loses more
 
 
 def script(s: Search) -> Asking[None]:
@@ -55,24 +56,29 @@ def _on_devices(s: Search, group: tuple[str, ...]) -> Asking[bool]:
     if found is None:
         return False
     low, at = found
-    yield from _references(s, base, at)
-    yield from _middle(s, base, at, low)
     spare = 1 if s.is_quick else 3
-    yield from layers.shape(s, base, ladder, spare)
-    yield from _on_best_rung(s, at)
+    yield from _references(s, base, at)
     ladder = yield from _branch(s, at, spare)
+    yield from _middle(s, base, at, low)
+    yield from layers.shape(s, base, s.ladder, spare)
+    yield from _on_best_rung(s, at)
     yield from _cpu_if_in_reach(s, base)
-    yield from trade.trade(s, at, ladder, spare)
-    yield from _pinned_weights(s, ladder, spare - 1)
+    yield from _pinned_weights(s, spare - 1)
+    yield from _trade(s, at, ladder, spare - 1)
     return True
 
 
 def _references(s: Search, base: Settings, at: Settings) -> Asking[None]:
-    """Stage 0: llama.cpp's own choice, and the CPU alone."""
+    """Stage 0: llama.cpp's own choice, and the CPU alone.
+
+    Where the CPU decodes faster than the device, the device may still help with the prompt.
+    """
     auto = layers.auto_fit_settings(s, base)
     point = yield from layers.auto_fit(s, base)
     if auto is not None and point is not None and s.is_loaded(auto):
         yield from trade.learn_here(s, auto, at)
+    yield from layers.cpu_look(s, base)
+    yield from _prompt_on_device(s, base)
     yield from layers.cpu_reference(s, base)
 
 
@@ -107,38 +113,53 @@ def _branch(s: Search, at: Settings, spare: int) -> Asking[tuple[Rung, ...]]:
     return s.layers if led else s.experts
 
 
-def _pinned_weights(s: Search, ladder: tuple[Rung, ...], spare: int) -> Asking[None]:
-    """Try pinned host weights, and what they change about the best batch."""
+def _pinned_weights(s: Search, spare: int) -> Asking[None]:
+    """Try pinned host weights with what leads."""
     mapped = s.best()
-    if mapped is None:
-        return
-    yield from trade.pinned_weights(s, mapped.settings, spare)
+    if mapped is not None:
+        yield from trade.pinned_weights(s, mapped.settings, spare)
+
+
+def _trade(s: Search, at: Settings, ladder: tuple[Rung, ...], spare: int) -> Asking[None]:
+    """Weigh batch and KV type against layers, with the load mode that leads."""
     best = s.best()
-    if best is not None and best.settings.load_mode is not mapped.settings.load_mode:
-        yield from trade.trade(s, best.settings, ladder, spare)
+    if best is not None and best.settings.devices == at.devices:
+        at = msgspec.structs.replace(at, load_mode=best.settings.load_mode)
+    yield from trade.trade(s, at, ladder, spare)
+
+
+def _prompt_on_device(s: Search, base: Settings) -> Asking[None]:
+    """Keep all layers on the CPU, and large batches on the device, where the CPU decodes faster."""
+    best = s.best()
+    if best is None or s.request_is_pinned("n_gpu_layers"):
+        return
+    decode_s = layers.cpu_decode_s(s, base)
+    if decode_s is None or decode_s > CPU_DECODES_FASTER * s.shallow_decode_s(best):
+        return
+    at = msgspec.structs.replace(
+        best.settings, n_gpu_layers=0, n_cpu_moe=0, devices=base.devices, n_ubatch=BIG_BATCH
+    )
+    if s.request_is_pinned("n_ubatch"):
+        at = msgspec.structs.replace(at, n_ubatch=base.n_ubatch)
+    if trade.may_pin(s, at):
+        at = msgspec.structs.replace(at, load_mode=LoadMode.NONE)
+    if not s.bounds.ok(at):
+        return
+    point = yield from s.measure("layers", at, spare=1)
+    leader = s.best()
+    if point is not None and leader is not None and leader.settings == point.settings:
+        yield from knobs.tune(s, point.settings, has_cpu_part=True)
 
 
 def _cpu_if_in_reach(s: Search, base: Settings) -> Asking[None]:
-    """Give the CPU its own knobs when it leads or nearly does.
-
-    Where it decodes faster than the device, the device may still help with the prompt.
-    """
+    """Give the CPU its own knobs when it leads or nearly does."""
     cpu, best = s.point(layers.cpu_settings(base)), s.best()
-    if best is None:
+    if best is None or cpu is None or cpu.request_s > CPU_IN_REACH * best.request_s:
         return
-    if cpu is not None and cpu.request_s <= CPU_IN_REACH * best.request_s:
-        yield from knobs.tune_threads(s, cpu.settings)
-        leader = s.best()
-        if leader is not None and not leader.settings.devices:
-            yield from knobs.tune(s, cpu.settings, has_cpu_part=True)
-    decode_s = layers.cpu_decode_s(s, base)
-    if decode_s is None or decode_s > 1.05 * best.decode_s:
-        return
-    helped = msgspec.structs.replace(
-        best.settings, n_gpu_layers=0, n_cpu_moe=0, devices=base.devices, n_ubatch=BIG_BATCH
-    )
-    if s.bounds.ok(helped) and not s.request_is_pinned("n_gpu_layers"):
-        yield from s.measure("layers", helped, spare=1)
+    yield from knobs.tune_threads(s, cpu.settings)
+    leader = s.best()
+    if leader is not None and not leader.settings.devices:
+        yield from knobs.tune(s, cpu.settings, has_cpu_part=True)
 
 
 def _on_cpu(s: Search, base: Settings) -> Asking[None]:

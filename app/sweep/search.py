@@ -13,8 +13,8 @@ from app.domain.outcome import OUTCOMES, Outcome
 from app.domain.settings import FlashAttn, Settings
 from app.domain.sweep import BUDGETS, BudgetName, SweepPlan
 from app.domain.trial import Trial, TrialRequest, Workload
-from app.sweep.ladder import Bounds, Fits, Rung, expert_ladder, layer_ladder
-from app.sweep.pick import best_of
+from app.sweep.ladder import Bounds, Fits, Rung, expert_ladder, layer_ladder, rung_of
+from app.sweep.pick import best_of, pick
 from app.sweep.points import (
     SPILL_BYTES,
     Demand,
@@ -32,6 +32,7 @@ T = TypeVar("T")
 Asking = Generator[TrialRequest, Trial, T]
 
 PROBE_STAGE = "probe"
+ROOM_STAGE = "memory"
 PROBE = Workload(n_prompt=64, n_gen=16, depth=0)
 DECODE_SAMPLE_S = 2.0
 MIN_DECODE_TOK = 8
@@ -42,6 +43,8 @@ PARTS = 20  # a slow machine's trial is made cheaper until so many fit the time 
 QUICK_PARTS = 12
 BUDGET_USE = 0.96  # a trial may take a little longer than expected
 CAUTION = 1.15  # trials take longer than expected more often than shorter
+DISTURBED_FRAC = 1.5  # a disturbance rarely costs more
+MOST_FAILURES = 2  # launches that may run out of memory
 LASTING_CRASHES = ("engine_not_started", "file_lost", "illegal_instruction", "protocol")
 UNMEASURED_RUNG_FACTOR = 1.5  # a rung with fewer layers than any measured one is slower
 
@@ -180,8 +183,24 @@ class Search:
         return sorted((p for p in self.points().values() if p.is_clean), key=lambda p: p.request_s)
 
     def best(self) -> Point | None:
-        """Return the configuration that leads."""
+        """Return the configuration that leads: what the next trial has to beat."""
+        return pick(self.points().values())
+
+    def answer(self) -> Point | None:
+        """Return what would be recommended now, ties resolved."""
         return best_of(self.points().values())
+
+    def shallow_decode_s(self, point: Point) -> float:
+        """Return seconds per generated token of ``point`` in an empty context, if timed there."""
+        placed = [
+            fastest(t)[1]
+            for t in self.trials
+            if usable(t)
+            and not t.request.workload.depth
+            and rung_of(t.request.settings) == point.rung
+            and t.request.settings.devices == point.settings.devices
+        ]
+        return min(placed, default=point.decode_s)
 
     def has_cpu_part(self, settings: Settings) -> bool:
         """Whether decode needs the CPU."""
@@ -221,8 +240,13 @@ class Search:
         return alive and last.request.settings.load_key == settings.load_key
 
     def is_dominated(self, settings: Settings) -> bool:
-        """Whether a smaller need has already run out of memory."""
+        """Whether a smaller need has already run out of memory.
+
+        After two such launches only what is proven to fit may be launched.
+        """
         need = self.bounds.need(settings).device_bytes()
+        if self.n_memory_failures >= MOST_FAILURES and self._good:
+            return any(n > self._good.get(d, 0) for d, n in need.items())
         for trial in self.trials:
             if not _is_memory_failure(trial):
                 continue
@@ -230,6 +254,27 @@ class Search:
             if failed and all(need.get(d, 0) >= n for d, n in failed.items()):
                 return True
         return False
+
+    def total_bytes(self, settings: Settings) -> int:
+        """Return the need of ``settings`` over all devices, bytes."""
+        return sum(self.bounds.need(settings).device_bytes().values())
+
+    def is_proven(self, settings: Settings) -> bool:
+        """Whether as much as ``settings`` needs has already run on every device."""
+        need = self.bounds.need(settings)
+        held = all(n <= self._good.get(d, 0) for d, n in need.device_bytes().items())
+        return held and need.note is None and self.bounds.ok(settings)
+
+    def proven_bytes(self, at: Settings) -> tuple[int, int | None]:
+        """Return the bytes, on the devices of ``at``, that ran, and those that failed."""
+        devices = self.bounds.need(at).device_bytes()
+        good = sum(self._good.get(d, 0) for d in devices)
+        bad = [self._bad[d] for d in devices if d in self._bad]
+        return good, sum(bad) if len(bad) == len(devices) and bad else None
+
+    def ran_clean(self, trial: Trial) -> bool:
+        """Whether ``trial`` ran without shared memory growing."""
+        return usable(trial) and (trial.shared_growth_bytes or 0) <= SPILL_BYTES
 
     # --- what it costs -------------------------------------------------------------------
 
@@ -308,7 +353,7 @@ class Search:
             max_s=round(max(0.0, min(max_s, self.seconds_left - fixed_s)), 1),
         )
         trial = yield from self._ask_once(request)
-        again = is_disturbed(trial) or self._may_be_chance(trial)
+        again = self._is_spoilt(trial) or self._may_be_chance(trial)
         if again and self.may_spend(settings, work, reps[0], spare=spare):
             trial = yield from self._ask_once(request)
         return trial
@@ -331,6 +376,17 @@ class Search:
             stage, settings, reps=reps, max_s=max_s, spare=spare, essential=essential
         )
         return None if trial is None else self.points().get(measured_settings(trial))
+
+    def _is_spoilt(self, trial: Trial) -> bool:
+        """Whether ``trial`` was disturbed and could lead without that."""
+        if not is_disturbed(trial):
+            return False
+        best = self.best()
+        if best is None or not usable(trial):
+            return True
+        prefill_s, decode_s = fastest(trial)
+        time_s = self.demand.n_prompt * prefill_s + self.demand.n_gen * decode_s
+        return time_s <= DISTURBED_FRAC * best.request_s
 
     def _may_be_chance(self, trial: Trial) -> bool:
         """Whether ``trial`` crashed in a way that need not happen again.
@@ -385,7 +441,8 @@ class Search:
 
     def _set_ceiling(self) -> None:
         """Between what ran and what did not: half way while one more failure is acceptable."""
-        daring = 0.0 if self.n_memory_failures > 1 else 0.5
+        searched = any(t.request.stage == ROOM_STAGE and usable(t) for t in self.trials)
+        daring = 0.0 if searched or self.n_memory_failures > 1 else 0.5
         ceiling: dict[str, float] = {}
         for device, n_bytes in self._bad.items():
             good = self._good.get(device, 0)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from app.domain.settings import LoadMode, Settings
-from app.sweep.knobs import DEFAULT_UBATCH, kv_variants, prefill_share, reps, screen_reps, ubatches
+from app.sweep.knobs import DEFAULT_UBATCH, LEAST_GAIN_FRAC, kv_variants, prefill_share, reps, screen_reps, ubatches
 from app.sweep.ladder import Rung
 from app.sweep.pick import KV_GAIN
 from app.sweep.points import Point
@@ -13,7 +13,7 @@ from app.sweep.search import Asking, Search
 
 WORTH_A_LOAD = 1.01  # a predicted time within 1 % of the best may turn out better
 CLEAR_GAIN = 1.03
-PINNED_RAM_FRAC = 0.4
+PINNED_RAM_FRAC = 0.5  # of RAM may be pinned: the rest of the system needs some that moves
 PINNED_GAIN_FRAC = 0.75  # of the prefill time, at most (3.8–4.8× measured)
 
 
@@ -57,8 +57,16 @@ def trade(s: Search, at: Settings, ladder: tuple[Rung, ...], spare: int) -> Aski
         rival, time_s = found
         tried.add(rival)
         # a clear gain is worth more than telling close finalists apart
-        keep = min(spare, 1) if best.request_s > CLEAR_GAIN * time_s else spare
+        keep = 0 if best.request_s > CLEAR_GAIN * time_s else spare
         yield from s.measure("layers", rival, reps=reps(s), spare=keep)
+
+
+def may_pin(s: Search, at: Settings) -> bool:
+    """Whether the weights that ``at`` leaves in RAM may be copied and pinned there."""
+    model, host = s.plan.space.model, s.plan.space.host
+    in_ram = model.file_bytes - s.total_bytes(at)
+    allowed = not s.request_is_pinned("load_mode")
+    return allowed and 0 < in_ram <= PINNED_RAM_FRAC * host.ram_bytes
 
 
 def pinned_weights(s: Search, at: Settings, spare: int) -> Asking[None]:
@@ -66,14 +74,12 @@ def pinned_weights(s: Search, at: Settings, spare: int) -> Asking[None]:
     point = s.point(at)
     if point is None or point.request is None or s.request_is_pinned("load_mode"):
         return
-    if at.load_mode is LoadMode.NONE or not at.devices:
+    if at.load_mode is LoadMode.NONE or not at.devices or not may_pin(s, at):
         return
-    model, host = s.plan.space.model, s.plan.space.host
-    in_ram = model.file_bytes - point.total_bytes
-    if in_ram <= 0 or in_ram > PINNED_RAM_FRAC * host.ram_bytes:
+    gain = prefill_share(s, point) * PINNED_GAIN_FRAC
+    if gain < LEAST_GAIN_FRAC:
         return
-    if prefill_share(s, point) * PINNED_GAIN_FRAC < 0.02:
-        return
+    spare = min(spare, 1) if gain > CLEAR_GAIN - 1 else spare
     pinned = msgspec.structs.replace(at, load_mode=LoadMode.NONE)
     if s.bounds.ok(pinned):
         yield from s.measure("load_mode", pinned, reps=reps(s), spare=spare)
