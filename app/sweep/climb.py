@@ -3,7 +3,7 @@
 import msgspec
 
 from app.domain.settings import Settings
-from app.sweep import knobs, layers
+from app.sweep import knobs, layers, trade
 from app.sweep.ladder import Rung
 from app.sweep.points import SPILL_BYTES, Point
 from app.sweep.room import find_room
@@ -21,9 +21,10 @@ def climb(
 
     The dry run's largest goes first. Free memory that turns out smaller than reported shows as
     out of memory (step well down, find out there how much there is, go there: at most one more
-    failure) or as growth of shared memory, whose size says where to go. Knobs are tuned on the first rung
-    that runs, while its weights are there; on the way up only the thread count is taken along.
-    What growth says is checked by one rung more; where it misleads, the rungs between are halved.
+    failure) or as growth of shared memory, whose size says where to go. Knobs are tuned on the
+    first rung that runs, while its weights are there; on the way up only the thread count is
+    taken along. What growth says is checked by one rung more; where it misleads, the rungs
+    between are halved.
     """
     low: int | None = None
     tuned: Settings | None = None
@@ -60,9 +61,7 @@ def climb(
     return low, (yield from _with_knobs(s, ladder[low], at, tuned))
 
 
-def _with_room(
-    s: Search, at: Settings, ladder: tuple[Rung, ...], index: int
-) -> Asking[int]:
+def _with_room(s: Search, at: Settings, ladder: tuple[Rung, ...], index: int) -> Asking[int]:
     """Return the largest rung that the memory found on ``index`` holds; ``index`` if unknown."""
     settings = ladder[index].of(at)
     if index + 1 >= len(ladder) or s.is_dominated(settings):
@@ -70,12 +69,24 @@ def _with_room(
     yield from layers.probe(s, settings)
     if not s.is_loaded(settings):
         return index
-    here, above = (s.total_bytes(ladder[i].of(at)) for i in (index, index + 1))
-    yield from find_room(s, settings, above - here)
+    yield from find_room(s, settings, _worth_knowing(s, at, ladder, index))
     largest = index
     while largest + 1 < len(ladder) and s.is_proven(ladder[largest + 1].of(at)):
         largest += 1
     return largest
+
+
+def _worth_knowing(s: Search, at: Settings, ladder: tuple[Rung, ...], index: int) -> set[int]:
+    """Return what the rungs above ``index`` need, with every batch and KV type that may pay."""
+    _, bad = s.proven_bytes(ladder[index].of(at))
+    needs = set[int]()
+    for variant in trade.variants(s, at):
+        for rung in ladder[index:]:
+            need = s.total_bytes(rung.of(variant))
+            if bad is None or need >= bad:
+                break
+            needs.add(need)
+    return needs
 
 
 def _with_knobs(s: Search, rung: Rung, at: Settings, tuned: Settings) -> Asking[Settings]:

@@ -61,9 +61,7 @@ def cpu_look(s: Search, base: Settings) -> Asking[Trial | None]:
     known = s.answered(settings, probe_workload(s))
     if known is not None:
         return known
-    return (
-        yield from s.ask("cpu", settings, workload=probe_workload(s), reps=(1, 1), max_s=1)
-    )
+    return (yield from s.ask("cpu", settings, workload=probe_workload(s), reps=(1, 1), max_s=1))
 
 
 def cpu_reference(s: Search, base: Settings) -> Asking[Point | None]:

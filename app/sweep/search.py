@@ -13,6 +13,7 @@ from app.domain.outcome import OUTCOMES, Outcome
 from app.domain.settings import FlashAttn, Settings
 from app.domain.sweep import BUDGETS, BudgetName, SweepPlan
 from app.domain.trial import Trial, TrialRequest, Workload
+from app.sweep.kin import share_decode
 from app.sweep.ladder import Bounds, Fits, Rung, expert_ladder, layer_ladder, rung_of
 from app.sweep.pick import best_of, pick
 from app.sweep.points import (
@@ -25,7 +26,7 @@ from app.sweep.points import (
     measured_settings,
     usable,
 )
-from app.sweep.speed_model import SpeedModel
+from app.sweep.speed_model import SpeedModel, family_of
 from app.sweep.stats import seconds_per_token
 
 T = TypeVar("T")
@@ -68,6 +69,7 @@ class Search:
         self._bad: dict[str, int] = {}
         self._exact: dict[str, int] = {}
         self.trusts_growth = True
+        self._built: dict[Workload, tuple[int, dict[Settings, Point]]] = {}
 
     @classmethod
     def of(cls, plan: SweepPlan, fits: Fits, trials: tuple[Trial, ...]) -> "Search":
@@ -112,7 +114,7 @@ class Search:
 
     def points(self) -> dict[Settings, Point]:
         """Return every configuration timed at the goal's depth."""
-        found = build_points(self.trials, self.workload, self.demand)
+        found = self._timed(self.workload)
         if not self.plan.request.pinned:
             return found
         mark = msgspec.structs.replace
@@ -154,7 +156,25 @@ class Search:
 
     def screened(self, settings: Settings) -> Point | None:
         """Return what the cheap workload says about ``settings``."""
-        return self._find(settings, build_points(self.trials, self.screen, self.demand))
+        return self._find(settings, self.screens())
+
+    def is_screened(self, knobs: Settings) -> bool:
+        """Whether the cheap workload ran with ``knobs``, on whatever placement."""
+        family = family_of(knobs)
+        return any(family_of(s) == family for s in self.screens())
+
+    def screens(self) -> dict[Settings, Point]:
+        """Return every configuration timed with the cheap workload."""
+        return self._timed(self.screen)
+
+    def _timed(self, workload: Workload) -> dict[Settings, Point]:
+        """Return every configuration timed with ``workload``; worked out once per trial."""
+        n, points = self._built.get(workload, (-1, {}))
+        if n != len(self.trials):
+            points = build_points(self.trials, workload, self.demand)
+            points = share_decode(points, self.demand)
+            self._built[workload] = (len(self.trials), points)
+        return points
 
     def may_screen(self, settings: Settings) -> bool:
         """Whether knobs may still take time: the rest of the search keeps its share."""
@@ -217,7 +237,7 @@ class Search:
 
     def model(self, ladder: tuple[Rung, ...]) -> SpeedModel:
         """Return the speed model on ``ladder``."""
-        screened = build_points(self.trials, self.screen, self.demand)
+        screened = self.screens()
         devices = max((t.request.settings.devices for t in self.trials), key=len, default=())
         base = Settings(
             n_gpu_layers=0, n_ctx=self.plan.n_ctx, devices=devices, n_seq_max=self.workload.n_seq
@@ -441,8 +461,7 @@ class Search:
 
     def _set_ceiling(self) -> None:
         """Between what ran and what did not: half way while one more failure is acceptable."""
-        searched = any(t.request.stage == ROOM_STAGE and usable(t) for t in self.trials)
-        daring = 0.0 if searched or self.n_memory_failures > 1 else 0.5
+        daring = 0.0 if self.n_memory_failures >= MOST_FAILURES else 0.5
         ceiling: dict[str, float] = {}
         for device, n_bytes in self._bad.items():
             good = self._good.get(device, 0)

@@ -80,18 +80,23 @@ class SpeedModel:
         own = self._families.get(family, {})
         if index in own or len(own) > 1:
             return self._on_line(own, index)
-        twin = self._by_load_mode(family, index)
-        if not own and twin is not None:
+        twin = None if own else self._by_load_mode(family, index)
+        if twin is not None:
             return twin
-        base_family = max(self._families, key=lambda f: len(self._families[f]))
-        base = self._families[base_family]
-        expected = self._on_line(base, index)
         if own:
-            return self._shifted(expected, own, base, index)
-        screened = self._screened
-        return self._shifted(
-            expected, screened.get(family, {}), screened.get(base_family, {}), index
-        )
+            base = max(self._families.values(), key=len)
+            return self._shifted(self._on_line(base, index), own, base, index)
+        screened = self._screened.get(family, {})
+        known = max(self._families, key=lambda f: self._kinship(f, screened))
+        expected = self.phases(known, index)
+        if expected is None:
+            return None
+        return self._shifted(expected, screened, self._screened.get(known, {}), index)
+
+    def _kinship(self, known: Settings, screened: Mapping[int, Phases]) -> tuple[int, int]:
+        """Return how well a measured family relates to one that was only screened."""
+        shared = set(self._screened.get(known, {})) & set(screened)
+        return len(shared), len(self._families[known])
 
     def _by_load_mode(self, family: Settings, index: int) -> Phases | None:
         """Return copied weights' times from the mapped ones', by what another family gained."""
