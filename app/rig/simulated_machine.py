@@ -169,6 +169,10 @@ class SimulatedMachine(Record, frozen=True, kw_only=True):
             disturbed=why,
         )
 
+    def need(self, settings: Settings, n_seq: int) -> Truth | None:
+        """Return what a dry run says of concrete ``settings``."""
+        return self.truth(settings, 0, n_seq, 0)
+
     def decode_ms(self, s: Settings, depth: int) -> float:
         """Return the time of one token without a spill."""
         on_gpu = min(s.n_gpu_layers, self.n_layer)

@@ -65,6 +65,7 @@ def _on_devices(s: Search, group: tuple[str, ...]) -> Asking[bool]:
     yield from _cpu_if_in_reach(s, base)
     yield from _pinned_weights(s, spare - 1)
     yield from _trade(s, at, ladder, spare - 1)
+    yield from _pinned_weights(s, 0)  # what leads now may gain more than what led before
     return True
 
 
