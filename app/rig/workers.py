@@ -75,6 +75,7 @@ class WorkerRig:
         judge: Judge | None = None,
         learn: Learn | None = None,
         cool_down: CoolDown | None = None,
+        own_memory: Collection[str] | None = None,
     ) -> None:
         """Prepare; nothing is started yet.
 
@@ -88,6 +89,8 @@ class WorkerRig:
             judge: Asks ``plan`` and adds verdicts; without it they are ``unknown``.
             learn: Told what each undisturbed load took beyond the engine's buffers.
             cool_down: Holds a trial back while a device is hot from throttling.
+            own_memory: Telemetry's keys of the GPUs in use that have memory of their own: shared
+                memory that grows there is a spill; ``None`` = every GPU.
         """
         self._model = model
         self._host = host
@@ -99,6 +102,7 @@ class WorkerRig:
         self._learn = learn
         self._meter: FootprintMeter | None = None
         self._cool_down = cool_down
+        self._own_memory = own_memory
         self._planner = Planner(self._launch, model.path)
         self._worker: WorkerProcess | None = None
         self._ended: list[WorkerProcess] = []
@@ -187,7 +191,7 @@ class WorkerRig:
                 self._learn(footprint)
         if self._cool_down:
             self._cool_down.note(attempt.telemetry)
-        trial = attempt.trial(self._load_id, time.monotonic() - start_s)
+        trial = attempt.trial(self._load_id, time.monotonic() - start_s, self._own_memory)
         yield TrialFinished(index=0, trial=trial)
 
     def ask_loaded(self, request: Message) -> Generator[TrialProgress, None, Final | None]:

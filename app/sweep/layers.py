@@ -78,12 +78,6 @@ def cpu_reference(s: Search, base: Settings) -> Asking[Point | None]:
     return (yield from s.measure("cpu", settings))
 
 
-def cpu_decode_s(s: Search, base: Settings) -> float | None:
-    """Return the CPU's seconds per generated token in an empty context, from its first look."""
-    trial = s.answered(cpu_settings(base), probe_workload(s))
-    return fastest(trial)[1] if trial is not None and usable(trial) else None
-
-
 def shape(s: Search, base: Settings, ladder: tuple[Rung, ...], spare: int) -> Asking[None]:
     """Look between measured rungs where the curve turns: silent spills and slow devices."""
     for _ in range(MAX_BISECTIONS):

@@ -57,7 +57,12 @@ def _on_devices(s: Search, group: tuple[str, ...]) -> Asking[bool]:
         return False
     low, at = found
     spare = 1 if s.is_quick else 3
-    yield from _references(s, base, at)
+    if not s.is_quick:
+        yield from _auto_fit(s, base, at)
+    yield from layers.cpu_look(s, base)
+    yield from _prompt_on_device(s, base)
+    if not s.is_quick:
+        yield from layers.cpu_reference(s, base)
     ladder = yield from _branch(s, at, spare)
     yield from _middle(s, base, at, low)
     yield from layers.shape(s, base, s.ladder, spare)
@@ -66,21 +71,19 @@ def _on_devices(s: Search, group: tuple[str, ...]) -> Asking[bool]:
     yield from _pinned_weights(s, spare - 1)
     yield from _trade(s, at, ladder, spare - 1)
     yield from _pinned_weights(s, 0)  # what leads now may gain more than what led before
+    if s.is_quick:
+        # with little time the references come last: they hardly ever lead
+        yield from layers.auto_fit(s, base)
+        yield from layers.cpu_reference(s, base)
     return True
 
 
-def _references(s: Search, base: Settings, at: Settings) -> Asking[None]:
-    """Stage 0: llama.cpp's own choice, and the CPU alone.
-
-    Where the CPU decodes faster than the device, the device may still help with the prompt.
-    """
+def _auto_fit(s: Search, base: Settings, at: Settings) -> Asking[None]:
+    """Measure llama.cpp's own choice; with a GiB left free there, what does not fit at the top."""
     auto = layers.auto_fit_settings(s, base)
     point = yield from layers.auto_fit(s, base)
     if auto is not None and point is not None and s.is_loaded(auto):
         yield from trade.learn_here(s, auto, at)
-    yield from layers.cpu_look(s, base)
-    yield from _prompt_on_device(s, base)
-    yield from layers.cpu_reference(s, base)
 
 
 def _middle(s: Search, base: Settings, at: Settings, low: int) -> Asking[None]:
@@ -134,7 +137,7 @@ def _prompt_on_device(s: Search, base: Settings) -> Asking[None]:
     best = s.best()
     if best is None or s.request_is_pinned("n_gpu_layers"):
         return
-    decode_s = layers.cpu_decode_s(s, base)
+    decode_s = s.cpu_decode_s()
     if decode_s is None or decode_s > CPU_DECODES_FASTER * s.shallow_decode_s(best):
         return
     at = msgspec.structs.replace(

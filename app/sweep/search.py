@@ -43,6 +43,7 @@ QUICK_KNOB_SHARE = 0.4
 PARTS = 20  # a slow machine's trial is made cheaper until so many fit the time budget
 QUICK_PARTS = 12
 BUDGET_USE = 0.96  # a trial may take a little longer than expected
+QUICK_SAMPLE_S = 8.0  # of passes per trial
 CAUTION = 1.15  # trials take longer than expected more often than shorter
 DISTURBED_FRAC = 1.5  # a disturbance rarely costs more
 MOST_FAILURES = 2  # launches that may run out of memory
@@ -248,8 +249,22 @@ class Search:
             return None if need.note else sum(need.device_bytes().values())
 
         return SpeedModel(
-            self.points().values(), screened.values(), ladder, self.demand, rung_bytes
+            self.points().values(),
+            screened.values(),
+            ladder,
+            self.demand,
+            rung_bytes,
+            self.cpu_decode_s(),
         )
+
+    def cpu_decode_s(self) -> float | None:
+        """Return the CPU's seconds per generated token in an empty context, if timed."""
+        alone = [
+            fastest(t)[1]
+            for t in self.trials
+            if usable(t) and not t.request.settings.devices and not t.request.workload.depth
+        ]
+        return min(alone, default=None)
 
     def is_loaded(self, settings: Settings) -> bool:
         """Whether the last trial left the weights of ``settings`` in place."""
@@ -363,6 +378,7 @@ class Search:
         if not self.may_spend(settings, work, reps[0], spare=spare):
             self.is_cut = self.is_cut or essential
             return None
+        max_s = min(max_s, QUICK_SAMPLE_S) if self.is_quick else max_s
         fixed_s = self.expected_s(settings, work, 0)
         request = TrialRequest(
             stage=stage,

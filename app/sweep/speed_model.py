@@ -40,6 +40,7 @@ class SpeedModel:
         ladder: tuple[Rung, ...],
         need: Demand,
         rung_bytes: Callable[[int], int | None],
+        cpu_decode_s: float | None = None,
     ) -> None:
         """Fit the points with a speed that lie on ``ladder``.
 
@@ -49,10 +50,12 @@ class SpeedModel:
             ladder: The placements.
             need: The goal's request.
             rung_bytes: Device memory of a rung, ``None`` where it is not known.
+            cpu_decode_s: Seconds per token of the CPU alone: gives a line where one rung is timed.
         """
         self._need = need
         self._ladder = ladder
         self._bytes = rung_bytes
+        self._cpu_decode_s = cpu_decode_s
         self._index = {rung: i for i, rung in enumerate(ladder)}
         self._families = self._by_family(points)
         self._screened = self._by_family(screened)
@@ -127,7 +130,7 @@ class SpeedModel:
             return line[index]
         known = sorted(line)
         if len(known) == 1:
-            return line[known[0]]
+            return self._from_cpu(line[known[0]], known[0], index)
         above = [k for k in known if k > index]
         below = [k for k in known if k < index]
         if above and below:
@@ -143,6 +146,14 @@ class SpeedModel:
             max(mixed[0], min(first[0], second[0]) / 10),
             max(mixed[1], min(first[1], second[1]) / 10),
         )
+
+    def _from_cpu(self, one: Phases, known: int, index: int) -> Phases:
+        """Continue from the CPU alone through ``one`` point; prefill as there."""
+        here, there = self._place(index)[1], self._place(known)[1]
+        if self._cpu_decode_s is None or there <= 0:
+            return one
+        decode = self._cpu_decode_s + (one[1] - self._cpu_decode_s) * here / there
+        return one[0], max(decode, one[1] / 10)
 
     def _mix(self, line: Mapping[int, Phases], ends: list[int], index: int) -> Phases:
         """Return the point at ``index`` of the line through the two ``ends``, per phase."""
