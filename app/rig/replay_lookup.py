@@ -48,7 +48,7 @@ class ReplayTable:
         return None
 
     def need(self, settings: Settings) -> Truth | None:
-        """Return what is recorded of the need of concrete ``settings``: it is the same at any depth.
+        """Return the need of concrete ``settings``, which is the same at any depth.
 
         The configuration itself at another depth counts before another batch at depth 0.
         """

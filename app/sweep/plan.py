@@ -6,7 +6,7 @@ import msgspec
 
 from app.domain.errors import UsageProblem
 from app.domain.memory import MemoryEstimate
-from app.domain.settings import KV_TYPES, SETTINGS, Settings
+from app.domain.settings import KV_TYPES, SETTINGS, SPLIT, Settings
 from app.domain.sweep import (
     BUDGETS,
     GOAL_WORKLOADS,
@@ -196,6 +196,11 @@ def _check_pins(request: SweepRequest, space: SearchSpace) -> None:
         if info.choices:
             if value not in info.choices:
                 hint = f"Allowed: {', '.join(info.choices)}."
+                raise UsageProblem("bad_pin", f"{name} cannot be {value!r}.", hint)
+            continue
+        if name == "tensor_split":
+            if not SPLIT.fullmatch(str(value)):
+                hint = "Give one whole number per device, e.g. 3,1."
                 raise UsageProblem("bad_pin", f"{name} cannot be {value!r}.", hint)
             continue
         high = _highest(name, info.high, space)
