@@ -34,6 +34,8 @@ class ReplayTable:
         self._oom_bytes: dict[str, int] = {}
         for point in points:
             self._add(point)
+        # what states more of a configuration knows it better
+        self._shapes = dict(sorted(self._shapes.items(), key=lambda s: -len(s[0])))
 
     def find(self, settings: Settings, depth: int) -> Truth | None:
         """Return what is recorded for concrete ``settings`` at ``depth``, or ``None``."""

@@ -46,7 +46,7 @@ def climb(
             low = index
             if tuned is None:
                 tuned = yield from knobs.tune(s, settings, has_cpu_part=s.has_cpu_part(settings))
-                at = msgspec.structs.replace(base, n_threads=tuned.n_threads)
+                at = _with_threads(base, tuned)
         else:
             seen_bad, has_spilled = index, point is not None and point.grew
             high = _first_bad(s, at, ladder, index, point)
@@ -59,6 +59,11 @@ def climb(
     if low is None or tuned is None:
         return None
     return low, (yield from _with_knobs(s, ladder[low], at, tuned))
+
+
+def _with_threads(base: Settings, tuned: Settings) -> Settings:
+    threads, batch = tuned.n_threads, tuned.n_threads_batch
+    return msgspec.structs.replace(base, n_threads=threads, n_threads_batch=batch)
 
 
 def _with_room(s: Search, at: Settings, ladder: tuple[Rung, ...], index: int) -> Asking[int]:

@@ -1,7 +1,7 @@
 """What configurations must have in common, so that one's passes speak for the other's.
 
-A token is decoded alone: neither the physical batch nor how weights in RAM are read changes its
-time (measured: no difference on CUDA, while prefill changes 3–5 ×). Configurations that differ
+A token is decoded alone: neither the physical batch, nor the threads for it, nor how weights in RAM
+are read changes its time (measured: no difference on CUDA, while prefill changes 3–5 ×). Configurations that differ
 in nothing else are kin and share their decode passes, so that the noise of decode, nearly all of
 a request on a slow machine, does not hide what the batch gains. Kin whose decode differs beyond
 noise (a spill that nobody sees) do not share.
@@ -21,7 +21,9 @@ ALIKE_FRAC = 0.1  # decode that differs by more is not the same, whatever the no
 
 def kin_of(settings: Settings) -> Settings:
     """Return ``settings`` without what does not act on decode."""
-    return msgspec.structs.replace(settings, n_ubatch=1, n_batch=1, load_mode=LoadMode.MMAP)
+    return msgspec.structs.replace(
+        settings, n_ubatch=1, n_batch=1, n_threads_batch=0, load_mode=LoadMode.MMAP
+    )
 
 
 def share_decode(points: Mapping[Settings, Point], need: Demand) -> dict[Settings, Point]:

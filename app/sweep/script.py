@@ -20,6 +20,7 @@ CPU_IN_REACH = 1.3  # the CPU's own threads are tried when it is within this fac
 DEVICE_IN_REACH = 1.2  # another device is searched when its first look is within this factor
 MIDDLE = 0.6  # of the way up: where the curve's shape shows best
 BIG_BATCH = 2048
+ODD = 1.2  # how much faster than the top something smaller must be to be suspicious
 CPU_DECODES_FASTER = 1.02  # in an empty context: with depth the CPU loses more
 
 
@@ -61,11 +62,11 @@ def _on_devices(s: Search, group: tuple[str, ...]) -> Asking[bool]:
         yield from _auto_fit(s, base, at)
     yield from layers.cpu_look(s, base)
     yield from _prompt_on_device(s, base)
-    if not s.is_quick:
+    if not s.is_quick or _cpu_may_lead(s):
         yield from layers.cpu_reference(s, base)
     ladder = yield from _branch(s, at, spare)
     yield from _middle(s, base, at, low)
-    yield from layers.shape(s, base, s.ladder, spare)
+    yield from layers.shape(s, base, s.ladder, 0 if s.is_quick else 1)
     yield from _on_best_rung(s, at)
     yield from _cpu_if_in_reach(s, base)
     yield from _pinned_weights(s, spare - 1)
@@ -89,9 +90,13 @@ def _auto_fit(s: Search, base: Settings, at: Settings) -> Asking[None]:
 def _middle(s: Search, base: Settings, at: Settings, low: int) -> Asking[None]:
     """Measure one rung in the middle: the curve's shape, and batches that need more memory."""
     settings = s.ladder[int(low * MIDDLE)].of(base)
-    if s.is_quick or low < 4 or not s.bounds.ok(settings):
+    top = s.point(s.ladder[low].of(base))
+    best = s.best()
+    # the CPU or fewer layers lead: something is wrong at the top, and nobody said what
+    is_odd = top is not None and best is not None and best.request_s < top.request_s / ODD
+    if low < 4 or not s.bounds.ok(settings) or (s.is_quick and not is_odd):
         return
-    point = yield from s.measure("layers", settings, spare=4)
+    point = yield from s.measure("layers", settings, spare=0 if is_odd else 4)
     if point is not None and s.is_loaded(settings):
         yield from trade.learn_here(s, settings, at)
 
@@ -153,6 +158,12 @@ def _prompt_on_device(s: Search, base: Settings) -> Asking[None]:
     leader = s.best()
     if point is not None and leader is not None and leader.settings == point.settings:
         yield from knobs.tune(s, point.settings, has_cpu_part=True)
+
+
+def _cpu_may_lead(s: Search) -> bool:
+    """Whether the CPU's first look is better than what the device does in an empty context."""
+    best, decode_s = s.best(), s.cpu_decode_s()
+    return best is not None and decode_s is not None and decode_s < s.shallow_decode_s(best)
 
 
 def _cpu_if_in_reach(s: Search, base: Settings) -> Asking[None]:
