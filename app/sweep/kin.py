@@ -1,10 +1,10 @@
 """What configurations must have in common, so that one's passes speak for the other's.
 
-A token is decoded alone: neither the physical batch, nor the threads for it, nor how weights in RAM
-are read changes its time (measured: no difference on CUDA, while prefill changes 3–5 ×). Configurations that differ
-in nothing else are kin and share their decode passes, so that the noise of decode, nearly all of
-a request on a slow machine, does not hide what the batch gains. Kin whose decode differs beyond
-noise (a spill that nobody sees) do not share.
+A token is decoded alone: neither the physical batch, nor the threads for it, nor how weights in
+RAM are read changes its time (measured: no difference on CUDA, while prefill changes 3–5 ×).
+Configurations that differ in nothing else are kin and share their decode passes, so that the
+noise of decode, nearly all of a request on a slow machine, does not hide what the batch gains.
+Kin whose decode differs beyond noise (a spill that nobody sees) do not share.
 """
 
 from collections.abc import Mapping
