@@ -13,6 +13,8 @@ spill_seen           n_gpu_layers, growth_mib, loss_pct
 cpu_leads            gain_pct
 device_slower        device, tok_s, best_tok_s
 software_not_tried   device
+devices_worth        devices, gib, change_pct
+split_chosen         tensor_split, gain_pct
 gpu_gain             factor
 auto_fit_gain        gain_pct, n_gpu_layers
 auto_fit_equal       n_gpu_layers
@@ -69,7 +71,7 @@ _Part = Callable[[Search, Point, SweepResult], Iterator[Reason]]
 def explain(search: Search, winner: Point, result: SweepResult) -> tuple[Reason, ...]:
     """Return the reasons for ``winner``, most important first."""
     parts: tuple[_Part, ...] = (
-        _placement, _surprises, _references, _devices, _knobs, _time, _context, _doubts,
+        _placement, _surprises, _references, _devices, _worth, _knobs, _time, _context, _doubts,
     )  # fmt: skip
     every = (r for part in parts for r in part(search, winner, result))
     return tuple(r for r in every if _says_something(r))
@@ -208,6 +210,31 @@ def _devices(search: Search, winner: Point, result: SweepResult) -> Iterator[Rea
     for device in search.plan.space.devices:
         if device.kind == "software" and not any(device.id in group for group in looked):
             yield _reason("software_not_tried", device=device.id)
+
+
+def _worth(search: Search, winner: Point, result: SweepResult) -> Iterator[Reason]:
+    """Say what a further device is worth: its memory, and what the request does with it."""
+    del result
+    best: dict[frozenset[str], Point] = {}
+    for point in search.clean():
+        best.setdefault(frozenset(point.settings.devices), point)
+    free = {d.id: d.free_bytes for d in search.plan.space.devices}
+    for more, together in best.items():
+        for fewer, alone in best.items():
+            mine = frozenset(winner.settings.devices) in (more, fewer)
+            if mine and fewer and fewer < more:
+                added = sorted(more - fewer)
+                change = round(100 * (alone.request_s / together.request_s - 1))
+                yield _reason(
+                    "devices_worth",
+                    devices=", ".join(added),
+                    gib=round(sum(free[d] for d in added) / GIB, 1),
+                    change_pct=f"{change:+d}",
+                )
+    if winner.settings.tensor_split:
+        gain = _against(search, winner, tensor_split="")
+        if gain is not None:
+            yield _reason("split_chosen", tensor_split=winner.settings.tensor_split, gain_pct=gain)
 
 
 def _decode_tok_s(trial: Trial) -> float | None:

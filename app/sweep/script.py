@@ -7,17 +7,15 @@ the references are taken between: the stages of the plan interleave.
 import msgspec
 
 from app.domain.settings import LoadMode, Settings
-from app.sweep import knobs, layers, trade
+from app.sweep import devices, knobs, layers, trade
 from app.sweep.climb import climb
 from app.sweep.context import context_curve, longest_context
 from app.sweep.finals import finals
 from app.sweep.ladder import Rung, rung_of
-from app.sweep.points import usable
-from app.sweep.search import Asking, Search, fastest
+from app.sweep.search import Asking, Search
 from app.sweep.start import base_settings, device_groups, kind_of
 
 CPU_IN_REACH = 1.3  # the CPU's own threads are tried when it is within this factor of the best
-DEVICE_IN_REACH = 1.2  # another device is searched when its first look is within this factor
 MIDDLE = 0.6  # of the way up: where the curve's shape shows best
 BIG_BATCH = 2048
 ODD = 1.2  # how much faster than the top something smaller must be to be suspicious
@@ -31,13 +29,16 @@ def script(s: Search) -> Asking[None]:
         # a software device is the CPU posing as one: it has to prove itself first
         yield from _on_cpu(s, base_settings(s.plan, ()))
         for group in () if s.is_quick else groups:
-            yield from _other_device(s, group)
+            yield from devices.other_devices(s, group)
     else:
         found = yield from _on_devices(s, groups[0])
         if not found:
             yield from _on_cpu(s, base_settings(s.plan, ()))
-        for group in [*_parts(s, groups[0]), *groups[1:]]:
-            yield from _other_device(s, group)
+        for part in devices.parts(s, groups[0]):
+            yield from devices.other_devices(s, part, is_part=True)
+        yield from devices.splits(s)
+        for group in groups[1:]:
+            yield from devices.other_devices(s, group)
     yield from finals(s)
     yield from context_curve(s)
     yield from longest_context(s)
@@ -185,29 +186,3 @@ def _on_cpu(s: Search, base: Settings) -> Asking[None]:
     point = yield from s.measure("cpu", at, essential=True)
     if point is not None and point.is_clean:
         yield from knobs.tune(s, at, has_cpu_part=True)
-
-
-def _parts(s: Search, group: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """Return the single devices of ``group`` that could hold everything alone."""
-    top = s.ladder[-1]
-    singles = [(d,) for d in group] if len(group) > 1 else []
-    return [g for g in singles if s.bounds.ok(top.of(base_settings(s.plan, g)))]
-
-
-def _other_device(s: Search, group: tuple[str, ...]) -> Asking[None]:
-    """Stage 1: one short trial on another set of devices; a search there if it is in reach."""
-    best, base = s.best(), base_settings(s.plan, group)
-    top = s.bounds.largest(s.ladder, base)
-    if top is None or not top:
-        return
-    settings = s.ladder[top].of(base)
-    trial = yield from s.ask(
-        "devices", settings, workload=layers.probe_workload(s), reps=(1, 1), max_s=1, spare=1
-    )
-    if trial is None or not usable(trial):
-        return
-    prefill_s, decode_s = fastest(trial)
-    expected_s = s.demand.n_prompt * prefill_s + s.demand.n_gen * decode_s
-    if best is not None and expected_s > DEVICE_IN_REACH * best.request_s:
-        return
-    yield from s.measure("devices", settings, reps=knobs.reps(s), spare=1)

@@ -30,7 +30,7 @@ from tests.fakes.rigs import machine, plan_for, point, replay, search
     ],
 )
 def test_replay_recommends_the_same(tmp_path: Path, recorded_machine: SimulatedMachine) -> None:
-    """Fitting, partial, pinned, spilling, with experts, on the CPU: the same, or within 1 %."""
+    """Fitting, partial, pinned, spilling, with experts, on the CPU: the same, or within 2 %."""
     rig, dry_runs, result = SimulatedRig(recorded_machine), DryRuns(), None
     plan = plan_for(rig, SweepRequest())
     for event in run_sweep(plan, rig, (), dry_runs):
@@ -47,7 +47,7 @@ def test_replay_recommends_the_same(tmp_path: Path, recorded_machine: SimulatedM
         for r in (result, again)
         if r.recommended is not None
     )
-    assert second == pytest.approx(first, rel=0.01)
+    assert second == pytest.approx(first, rel=0.02)
     assert again.recommended.request_s == pytest.approx(result.recommended.request_s, rel=0.03)
 
 
