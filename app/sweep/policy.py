@@ -14,7 +14,11 @@ from app.sweep.script import script
 from app.sweep.search import Search
 
 POLICY_VERSION = "3"  # changes whenever the same trials would lead elsewhere
-MODEL_GONE = ("file_lost", "file_not_found")  # nothing is left to try without the model's file
+MODEL_GONE = (
+    "file_lost",
+    "file_not_found",
+    "file_replaced",
+)  # nothing is left to try without the model's file
 
 
 def next_step(

@@ -415,7 +415,7 @@ class Search:
 
     def _is_spoilt(self, trial: Trial) -> bool:
         """Whether ``trial`` was disturbed and could lead without that."""
-        if not is_disturbed(trial):
+        if not is_disturbed(trial) or self._stays_hot():
             return False
         best = self.best()
         if best is None or not usable(trial):
@@ -423,6 +423,15 @@ class Search:
         prefill_s, decode_s = fastest(trial)
         time_s = self.demand.n_prompt * prefill_s + self.demand.n_gen * decode_s
         return time_s <= DISTURBED_FRAC * best.request_s
+
+    def _stays_hot(self) -> bool:
+        """Whether repeating a throttled trial did not help before."""
+        hot = [
+            (t.request.settings, t.request.workload)
+            for t in self.trials
+            if t.outcome is Outcome.THROTTLED
+        ]
+        return len(hot) > len(set(hot))
 
     def _may_be_chance(self, trial: Trial) -> bool:
         """Whether ``trial`` crashed in a way that need not happen again.
