@@ -38,6 +38,8 @@ floor_nearest        floor_tok_s, depth, tok_s
 floor_default        floor_tok_s
 gpu_too_small        missing_mib, headroom_mib, n_ctx
 larger_context       n_ctx
+speed_fades          loss_pct, tok_s, minutes, temp_c
+speed_lasts          tok_s, minutes
 tie_resolved         n_tied, rule
 not_separated        difference_pct
 measured_shallower   depth, goal_depth
@@ -65,6 +67,7 @@ from app.sweep.pick import is_decided, runner_up
 from app.sweep.points import Point, is_disturbed
 from app.sweep.reasons_time import explain_time, reason
 from app.sweep.search import Search
+from app.sweep.soak import explain_soak
 from app.sweep.start import base_settings, device_groups
 from app.sweep.stats import rate
 
@@ -79,7 +82,7 @@ def explain(search: Search, winner: Point, result: SweepResult) -> tuple[Reason,
     """Return the reasons for ``winner``, most important first."""
     parts: tuple[_Part, ...] = (
         _placement, _surprises, _references, _devices, _worth, _knobs, explain_time, _context,
-        _doubts,
+        explain_soak, _doubts,
     )  # fmt: skip
     every = (r for part in parts for r in part(search, winner, result))
     return tuple(r for r in every if _says_something(r))

@@ -13,6 +13,7 @@ from app.sweep.context import context_curve, longest_context
 from app.sweep.finals import finals
 from app.sweep.ladder import Rung, rung_of
 from app.sweep.search import Asking, Search
+from app.sweep.soak import soak
 from app.sweep.start import base_settings, device_groups, kind_of
 
 CPU_IN_REACH = 1.3  # the CPU's own threads are tried when it is within this factor of the best
@@ -42,6 +43,7 @@ def script(s: Search) -> Asking[None]:
     yield from finals(s)
     yield from context_curve(s)
     yield from longest_context(s)
+    yield from soak(s)
 
 
 def _on_devices(s: Search, group: tuple[str, ...]) -> Asking[bool]:
