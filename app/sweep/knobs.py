@@ -55,13 +55,15 @@ def ubatches(at: Settings) -> tuple[int, ...]:
 
 
 def kv_variants(s: Search, at: Settings) -> Iterator[Settings]:
-    """Yield ``at`` with the other KV types the user allows."""
+    """Yield ``at`` with the other KV types the user allows, flash attention on for them."""
     pinned = s.plan.request.pinned
-    if "type_k" in pinned or "type_v" in pinned or at.flash_attn is FlashAttn.OFF:
+    is_off = at.flash_attn is FlashAttn.OFF
+    if "type_k" in pinned or "type_v" in pinned or (is_off and "flash_attn" in pinned):
         return
+    flash = FlashAttn.ON if is_off else at.flash_attn
     for kind in s.plan.request.kv_types:
         if kind != at.type_k and kind in KV_TYPES:
-            yield msgspec.structs.replace(at, type_k=kind, type_v=kind)
+            yield msgspec.structs.replace(at, type_k=kind, type_v=kind, flash_attn=flash)
 
 
 def prefill_share(s: Search, point: Point) -> float:

@@ -106,7 +106,7 @@ def curve_of(s: Search, base: Settings, ladder: tuple[Rung, ...]) -> list[tuple[
         curve[0] = cpu
     for index, rung in enumerate(ladder):
         point = s.point(rung.of(base))
-        if point is not None and point.is_clean:
+        if point is not None and point.is_clean and not point.disturbed:
             curve[index] = point
     return sorted(curve.items())
 

@@ -68,8 +68,12 @@ def _on_devices(s: Search, group: tuple[str, ...]) -> Asking[bool]:
     if not s.is_quick or _cpu_may_lead(s):
         yield from layers.cpu_reference(s, base)
     ladder = yield from _branch(s, at, spare)
-    yield from _middle(s, base, at, low)
-    yield from layers.shape(s, base, s.ladder, 0 if s.is_quick else 1)
+    yield from _middle(s, base, at, ladder, low)
+    yield from layers.shape(s, base, ladder, 0 if s.is_quick else 1)
+    best = s.best()
+    if best is not None and not s.bounds.ok(s.ladder[low].of(base)):
+        # the largest was no good although nobody said so: what was tuned there tells little
+        ladder = yield from _branch(s, best.settings, spare)
     yield from _on_best_rung(s, at)
     yield from _cpu_if_in_reach(s, base)
     yield from _pinned_weights(s, spare - 1)
@@ -90,11 +94,15 @@ def _auto_fit(s: Search, base: Settings, at: Settings) -> Asking[None]:
         yield from trade.learn_here(s, auto, at)
 
 
-def _middle(s: Search, base: Settings, at: Settings, low: int) -> Asking[None]:
+def _middle(
+    s: Search, base: Settings, at: Settings, ladder: tuple[Rung, ...], low: int
+) -> Asking[None]:
     """Measure one rung in the middle: the curve's shape, and batches that need more memory."""
-    settings = s.ladder[int(low * MIDDLE)].of(base)
-    top = s.point(s.ladder[low].of(base))
     best = s.best()
+    if best is not None and best.rung in ladder and ladder is not s.ladder:
+        low = ladder.index(best.rung)
+    settings = ladder[int(low * MIDDLE)].of(base)
+    top = s.point(s.ladder[low].of(base)) if ladder is s.ladder else None
     # the CPU or fewer layers lead: something is wrong at the top, and nobody said what
     is_odd = top is not None and best is not None and best.request_s < top.request_s / ODD
     if low < 4 or not s.bounds.ok(settings) or (s.is_quick and not is_odd):

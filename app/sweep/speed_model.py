@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from app.domain.record import Record
-from app.domain.settings import LoadMode, Settings
+from app.domain.settings import FlashAttn, LoadMode, Settings
+from app.sweep.kin import kin_of
 from app.sweep.ladder import Rung, rung_of
 from app.sweep.points import Demand, Point
 
@@ -87,19 +88,28 @@ class SpeedModel:
         if twin is not None:
             return twin
         if own:
-            base = max(self._families.values(), key=len)
-            return self._shifted(self._on_line(base, index), own, base, index)
+            base = self._families[self._base_family()]
+            of_cache = _acts_on_device(family, self._base_family())
+            return self._shifted(self._on_line(base, index), own, base, index, of_cache=of_cache)
         screened = self._screened.get(family, {})
-        known = max(self._families, key=lambda f: self._kinship(f, screened))
+        known = max(self._families, key=lambda f: self._kinship(f, family, screened))
         expected = self.phases(known, index)
         if expected is None:
             return None
-        return self._shifted(expected, screened, self._screened.get(known, {}), index)
+        of_cache = _acts_on_device(family, known)
+        base = self._screened.get(known, {})
+        return self._shifted(expected, screened, base, index, of_cache=of_cache)
 
-    def _kinship(self, known: Settings, screened: Mapping[int, Phases]) -> tuple[int, int]:
-        """Return how well a measured family relates to one that was only screened."""
+    def _base_family(self) -> Settings:
+        return max(self._families, key=lambda f: (bool(f.devices), len(self._families[f])))
+
+    def _kinship(
+        self, known: Settings, family: Settings, screened: Mapping[int, Phases]
+    ) -> tuple[bool, int, bool, int]:
+        """Return how well the measured family ``known`` tells what ``family`` does."""
         shared = set(self._screened.get(known, {})) & set(screened)
-        return len(shared), len(self._families[known])
+        same = known.devices == family.devices
+        return same, len(shared), kin_of(known) == kin_of(family), len(self._families[known])
 
     def _by_load_mode(self, family: Settings, index: int) -> Phases | None:
         """Return copied weights' times from the mapped ones', by what another family gained."""
@@ -150,7 +160,8 @@ class SpeedModel:
     def _from_cpu(self, one: Phases, known: int, index: int) -> Phases:
         """Continue from the CPU alone through ``one`` point; prefill as there."""
         here, there = self._place(index)[1], self._place(known)[1]
-        if self._cpu_decode_s is None or there <= 0:
+        has_layers = self._ladder[known].n_gpu_layers > 0
+        if self._cpu_decode_s is None or there <= 0 or not has_layers:
             return one
         decode = self._cpu_decode_s + (one[1] - self._cpu_decode_s) * here / there
         return one[0], max(decode, one[1] / 10)
@@ -175,12 +186,19 @@ class SpeedModel:
         return float(known), start + EXPERT_SHARE * (known - start)
 
     def _shifted(
-        self, expected: Phases, own: Mapping[int, Phases], base: Mapping[int, Phases], index: int
+        self,
+        expected: Phases,
+        own: Mapping[int, Phases],
+        base: Mapping[int, Phases],
+        index: int,
+        *,
+        of_cache: bool,
     ) -> Phases:
         """Return ``expected`` of the base family as the other family would have it.
 
         Two shared rungs give a difference that is linear in rungs (a batch acts on the layers in
-        RAM); one gives a factor; none leaves it.
+        RAM); one gives a factor, or where the families differ in their cache (``of_cache``) a
+        difference per layer on the device; none leaves it.
         """
         shared = sorted(set(own) & set(base), key=lambda i: (abs(i - index), i))[:2]
         if len(shared) == 2:
@@ -194,16 +212,33 @@ class SpeedModel:
             return expected
         nearest = min(own, key=lambda i: abs(i - index))
         there = self._on_line(base, nearest)
+        layers = self._ladder[nearest].n_gpu_layers
+        if of_cache and layers:
+            gap, share = _minus(own[nearest], there), self._ladder[index].n_gpu_layers / layers
+            return (
+                max(expected[0] + share * gap[0], expected[0] / 10),
+                max(expected[1] + share * gap[1], expected[1] / 10),
+            )
         return expected[0] * own[nearest][0] / there[0], expected[1] * own[nearest][1] / there[1]
 
 
 def family_of(settings: Settings) -> Settings:
-    """Return ``settings`` without its placement: what shares one curve."""
-    return msgspec.structs.replace(settings, n_gpu_layers=0, n_cpu_moe=0)
+    """Return ``settings`` without its placement: what shares one curve.
+
+    Flash attention ``auto`` means on: a question never says what it became.
+    """
+    flash = FlashAttn.OFF if settings.flash_attn is FlashAttn.OFF else FlashAttn.ON
+    return msgspec.structs.replace(settings, n_gpu_layers=0, n_cpu_moe=0, flash_attn=flash)
 
 
 def _mapped(family: Settings) -> Settings:
     return msgspec.structs.replace(family, load_mode=LoadMode.MMAP)
+
+
+def _acts_on_device(family: Settings, other: Settings) -> bool:
+    """Whether the families differ in what acts on the layers on the device: the cache."""
+    keys = ("flash_attn", "type_k", "type_v")
+    return any(getattr(family, k) != getattr(other, k) for k in keys)
 
 
 def _minus(a: Phases, b: Phases) -> Phases:
