@@ -10,8 +10,9 @@ import msgspec
 
 from app.domain.settings import Settings
 from app.sweep import knobs, layers
+from app.sweep.cost import fastest
 from app.sweep.points import usable
-from app.sweep.search import Asking, Search, fastest
+from app.sweep.search import Asking, Search
 from app.sweep.start import base_settings
 
 IN_REACH = 1.2  # another set of devices is timed when its first look is within this factor

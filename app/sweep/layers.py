@@ -8,9 +8,10 @@ from app.domain.settings import FlashAttn, Settings
 from app.domain.sweep import SweepRequest
 from app.domain.trial import Trial, Workload
 from app.sweep.compare import is_slower
+from app.sweep.cost import fastest, timed_s
 from app.sweep.ladder import Rung, expert_ladder, layer_ladder
 from app.sweep.points import Point, usable
-from app.sweep.search import PROBE, PROBE_STAGE, Asking, Search, fastest, timed_s
+from app.sweep.search import PROBE, PROBE_STAGE, Asking, Search
 
 CPU_REFERENCE_S = 60.0  # the CPU reference runs when it is expected to take no longer
 BEND_FRAC = 0.03  # a rung this much slower than the line through smaller ones is suspicious

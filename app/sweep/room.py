@@ -10,8 +10,9 @@ from collections.abc import Iterable
 import msgspec
 
 from app.domain.settings import Settings
+from app.sweep.cost import timed_s
 from app.sweep.layers import probe_workload
-from app.sweep.search import ROOM_STAGE, Asking, Search, timed_s
+from app.sweep.search import ROOM_STAGE, Asking, Search
 
 STEPS = 24  # from what ran to what did not, at most
 QUICK_STEPS = 8

@@ -13,6 +13,7 @@ from app.domain.outcome import OUTCOMES, Outcome
 from app.domain.settings import FlashAttn, Settings
 from app.domain.sweep import BUDGETS, BudgetName, SweepPlan
 from app.domain.trial import Trial, TrialRequest, Workload
+from app.sweep.cost import affordable, fastest, timed_s
 from app.sweep.kin import share_decode
 from app.sweep.ladder import Bounds, Fits, Rung, expert_ladder, layer_ladder, rung_of
 from app.sweep.pick import best_of, pick
@@ -26,8 +27,8 @@ from app.sweep.points import (
     measured_settings,
     usable,
 )
+from app.sweep.proven import Proven
 from app.sweep.speed_model import SpeedModel, family_of
-from app.sweep.stats import seconds_per_token
 
 T = TypeVar("T")
 Asking = Generator[TrialRequest, Trial, T]
@@ -35,8 +36,6 @@ Asking = Generator[TrialRequest, Trial, T]
 PROBE_STAGE = "probe"
 ROOM_STAGE = "memory"
 PROBE = Workload(n_prompt=64, n_gen=16, depth=0)
-DECODE_SAMPLE_S = 2.0
-MIN_DECODE_TOK = 8
 SCREEN_GEN = 32
 KNOB_SHARE = 0.6  # of the time budget, when the last knob may begin
 QUICK_KNOB_SHARE = 0.4
@@ -66,10 +65,7 @@ class Search:
         self.experts: tuple[Rung, ...] = expert_ladder(plan.request, plan.space)
         self.trials: list[Trial] = []
         self.is_cut = False
-        self._good: dict[str, int] = {}
-        self._bad: dict[str, int] = {}
-        self._exact: dict[str, int] = {}
-        self.trusts_growth = True
+        self.proven = Proven()
         self._built: dict[Workload, tuple[int, dict[Settings, Point]]] = {}
 
     @classmethod
@@ -280,8 +276,8 @@ class Search:
         After two such launches only what is proven to fit may be launched.
         """
         need = self.bounds.need(settings).device_bytes()
-        if self.n_memory_failures >= MOST_FAILURES and self._good:
-            return any(n > self._good.get(d, 0) for d, n in need.items())
+        if self.n_memory_failures >= MOST_FAILURES and self.proven.knows_any(need):
+            return not self.proven.holds(need)
         for trial in self.trials:
             if not _is_memory_failure(trial):
                 continue
@@ -297,15 +293,20 @@ class Search:
     def is_proven(self, settings: Settings) -> bool:
         """Whether as much as ``settings`` needs has already run on every device."""
         need = self.bounds.need(settings)
-        held = all(n <= self._good.get(d, 0) for d, n in need.device_bytes().items())
-        return held and need.note is None and self.bounds.ok(settings)
+        return (
+            self.proven.holds(need.device_bytes())
+            and need.note is None
+            and self.bounds.ok(settings)
+        )
 
     def proven_bytes(self, at: Settings) -> tuple[int, int | None]:
         """Return the bytes, on the devices of ``at``, that ran, and those that failed."""
-        devices = self.bounds.need(at).device_bytes()
-        good = sum(self._good.get(d, 0) for d in devices)
-        bad = [self._bad[d] for d in devices if d in self._bad]
-        return good, sum(bad) if len(bad) == len(devices) and bad else None
+        return self.proven.bracket(self.bounds.need(at).device_bytes())
+
+    @property
+    def trusts_growth(self) -> bool:
+        """Whether growth of shared memory still tells how much there is."""
+        return self.proven.trusts_growth
 
     def ran_clean(self, trial: Trial) -> bool:
         """Whether ``trial`` ran without shared memory growing."""
@@ -460,68 +461,26 @@ class Search:
         need = self.bounds.need(trial.request.settings).device_bytes()
         growth = trial.shared_growth_bytes or 0
         if _is_memory_failure(trial) or (growth > SPILL_BYTES and not self.trusts_growth):
-            self.reject(need)
+            self.proven.failed(need)
         elif growth > SPILL_BYTES:
-            # what did not fit went to shared memory: the rest is what there is, exactly
-            room = {d: n - growth + SPILL_BYTES for d, n in need.items()}
-            self._exact = {d: min(n, self._exact.get(d, n)) for d, n in room.items()}
-            self._set_ceiling()
-        elif usable(trial):
-            if any(need.get(d, 0) > n for d, n in self._exact.items()):
-                self._distrust_growth()
-            self._good = {d: max(n, self._good.get(d, 0)) for d, n in need.items()}
-            self._set_ceiling()
-
-    def _distrust_growth(self) -> None:
-        """More ran clean than growth of shared memory left room for: what spilled only bounds."""
-        self.trusts_growth, self._exact = False, {}
-        for trial in self.trials:
-            if (trial.shared_growth_bytes or 0) > SPILL_BYTES:
-                self.reject(self.bounds.need(trial.request.settings).device_bytes())
+            self.proven.grew(need, growth)
+        elif usable(trial) and self.proven.ran(need):
+            # more ran clean than growth left room for: what spilled only bounds
+            for spilled in self.trials:
+                if (spilled.shared_growth_bytes or 0) > SPILL_BYTES:
+                    settings = spilled.request.settings
+                    self.proven.failed(self.bounds.need(settings).device_bytes())
+        self._set_ceiling()
 
     def reject(self, need: dict[str, int]) -> None:
         """Note that ``need`` bytes per device are too many, whatever the devices report."""
-        self._bad = {d: min(n, self._bad.get(d, n)) for d, n in need.items()}
+        self.proven.failed(need)
         self._set_ceiling()
 
     def _set_ceiling(self) -> None:
-        """Between what ran and what did not: half way while one more failure is acceptable."""
+        """Half way between what ran and what did not, while one more failure is acceptable."""
         daring = 0.0 if self.n_memory_failures >= MOST_FAILURES else 0.5
-        ceiling: dict[str, float] = {}
-        for device, n_bytes in self._bad.items():
-            good = self._good.get(device, 0)
-            ceiling[device] = good + (n_bytes - good) * daring if good else n_bytes - 1
-        for device, n_bytes in self._exact.items():
-            ceiling[device] = min(n_bytes, ceiling.get(device, n_bytes))
-        self.bounds.ceiling = ceiling
-
-
-def timed_s(workload: Workload, speed: tuple[float, float], reps: int) -> float:
-    """Return the seconds of filling, warm-ups and ``reps`` passes at ``speed`` (s per token)."""
-    prefill_s, decode_s = speed
-    decode = min(workload.n_gen * decode_s, max(DECODE_SAMPLE_S, MIN_DECODE_TOK * decode_s))
-    prompt = workload.n_prompt * prefill_s
-    fill = workload.depth * prefill_s
-    return fill + 2 * prompt + MIN_DECODE_TOK * decode_s + reps * (prompt + decode)
-
-
-def affordable(workload: Workload, speed: tuple[float, float], limit_s: float) -> Workload:
-    """Return ``workload``, made shallower and shorter until three passes take ``limit_s``."""
-    while timed_s(workload, speed, 3) > limit_s:
-        if workload.depth > workload.n_prompt:
-            workload = msgspec.structs.replace(workload, depth=workload.depth // 2)
-        elif workload.n_prompt > 64:
-            workload = msgspec.structs.replace(workload, n_prompt=workload.n_prompt // 2)
-        elif workload.depth:
-            workload = msgspec.structs.replace(workload, depth=0)
-        else:
-            break
-    return workload
-
-
-def fastest(trial: Trial) -> tuple[float, float]:
-    """Return the least seconds per token (prefill, decode) of a trial's passes."""
-    return min(seconds_per_token(trial.prefill)), min(seconds_per_token(trial.decode))
+        self.bounds.ceiling = self.proven.ceiling(daring)
 
 
 def _is_memory_failure(trial: Trial) -> bool:

@@ -12,9 +12,10 @@ import msgspec
 from app.domain.sweep import Reason, SweepResult
 from app.domain.trial import Trial
 from app.sweep.context import CURVE_PROMPT
+from app.sweep.cost import timed_s
 from app.sweep.points import Point, usable
 from app.sweep.reasons_time import reason
-from app.sweep.search import Asking, Search, timed_s
+from app.sweep.search import Asking, Search
 from app.sweep.stats import seconds_per_token
 
 SOAK_STAGE = "soak"
