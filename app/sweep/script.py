@@ -20,7 +20,7 @@ CPU_IN_REACH = 1.3  # the CPU's own threads are tried when it is within this fac
 MIDDLE = 0.6  # of the way up: where the curve's shape shows best
 BIG_BATCH = 2048
 ODD = 1.2  # how much faster than the top something smaller must be to be suspicious
-CPU_DECODES_FASTER = 1.02  # in an empty context: with depth the CPU loses more
+CPU_DECODES_FASTER = 1.15  # nearly as fast counts too: the whole card is left for large batches
 
 
 def script(s: Search) -> Asking[None]:

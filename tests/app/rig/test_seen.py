@@ -30,6 +30,9 @@ class Seen:
     def own(self, pid: int) -> None:
         """Nobody else runs here."""
 
+    def begin(self) -> None:
+        """What was seen is given."""
+
 
 def trial_seen(window: TelemetryWindow, own_memory: Collection[str] | None = None) -> Trial:
     """Run one trial in a real child, below telemetry that saw ``window``."""
