@@ -5,7 +5,7 @@ from pathlib import Path
 
 from app.domain.machine import GpuKind
 from app.domain.outcome import OUTCOMES, Outcome
-from app.domain.settings import FlashAttn, KV_TYPES, LoadMode, MAX_N_CTX, SPLIT
+from app.domain.settings import KV_TYPES, MAX_N_CTX, SPLIT, FlashAttn, LoadMode, Switch
 from app.domain.sweep import SearchDevice
 from app.rig.replay_file import FORMAT, Replay, ReplayPoint, bad_replay, decode_replay
 
@@ -23,6 +23,8 @@ _CHOICES: dict[str, frozenset[str]] = {
     "type_k": frozenset(KV_TYPES),
     "type_v": frozenset(KV_TYPES),
     "load_mode": frozenset(LoadMode),
+    "offload_kqv": frozenset(Switch),
+    "op_offload": frozenset(Switch),
 }
 # smallest and largest value; layers are bounded by the model besides
 _COUNTS: dict[str, tuple[int, int]] = {

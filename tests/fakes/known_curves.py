@@ -173,7 +173,7 @@ def _two_cards(points: list[ReplayPoint], *, n_layer: int, gib: int) -> Replay:
     one = replay(points, n_layer=n_layer, free_bytes=gib * GIB)
     cards = tuple(
         SearchDevice(
-            id=name, kind="discrete", backend="CUDA", total_bytes=24 * GIB,
+            id=name, kind="discrete", backend="CUDA", total_bytes=48 * GIB,
             # the driver reports more than there is, as with a desktop on the card
             free_bytes=round(23.9 * GIB) + 20 * GIB,
         )
