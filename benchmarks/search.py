@@ -1,6 +1,6 @@
 """How good and how short the search is: regret against the exhaustive best, loads, time.
 
-    python benchmarks/search.py [REPLAY.json | FOLDER]… [--machines N] [--budget standard]
+    python benchmarks/search.py [REPLAY.json | FOLDER]… [--known] [--machines N] [--budget quick]
     python benchmarks/search.py --policy bisection --policy grid --policy tpe --policy rigtune
 
 Every replay given and N random simulated machines (a quarter with experts, a quarter with free
@@ -38,6 +38,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from search_rivals import RIVALS
 
+from tests.fakes.known_curves import KNOWN
+
 GOOD, LIMIT = 0.02, 0.05
 
 
@@ -70,22 +72,21 @@ def rigtune(rig: VirtualRig, request: SweepRequest) -> Answer:
     return None, (), "failed"
 
 
-def replay_runs(path: Path, policy: Policy, request: SweepRequest) -> Iterator[Run]:
+def replay_runs(name: str, replay: Replay, policy: Policy, request: SweepRequest) -> Iterator[Run]:
     """Yield a search on a replay for three seeds; none where it does not know the goal."""
-    replay = read_replay(path)
     for seed in (replay.seed, 101, 102):
         rig = ReplayRig(replay, seed)
         try:
             n_ctx = make_plan(request, rig.space(), rig.dry_run).n_ctx
         except UsageProblem as problem:
-            print(f"  {path.name} left out: {problem}")
+            print(f"  {name} left out: {problem}")
             return
         times = ReplayTimes(rig, replay, request, n_ctx)
         best = best_of(times)
         if best is None:
-            print(f"  {path.name} left out: nothing recorded fits at {n_ctx} tokens")
+            print(f"  {name} left out: nothing recorded fits at {n_ctx} tokens")
             return
-        label = (f"{path.stem}/{seed}", "replay")
+        label = (f"{name}/{seed}", "replay")
         yield finish(label, rig, policy, request, (times, best))
 
 
@@ -225,26 +226,29 @@ def main() -> None:
     goals = [Goal.CHAT, Goal.DOCUMENTS, Goal.AGENT]
     parser.add_argument("--goal", type=Goal, choices=goals, default=Goal.CHAT)
     parser.add_argument("--policy", action="append", choices=["rigtune", *RIVALS])
+    parser.add_argument("--raw", type=Path, help="write every run to this file, a line each")
+    parser.add_argument("--known", action="store_true", help="published curves, as recordings")
     parser.add_argument("--worst", type=int, default=10)
     args = parser.parse_args()
-    paths = [
-        p
-        for path in args.paths
-        for p in (sorted(path.glob("*.json*")) if path.is_dir() else [path])
-    ]
+    replays = {p.stem: read_replay(p) for path in args.paths for p in files_in(path)}
+    replays |= KNOWN if args.known else {}
     for name in args.policy or ["rigtune"]:
         policy: Policy = rigtune if name == "rigtune" else RIVALS[name]
         began = time.perf_counter()
         runs: list[Run] = []
         for kinds in (("f16",), ("f16", "q8_0")):
             request = SweepRequest(goal=args.goal, budget=args.budget, kv_types=kinds)
-            for path in paths:
-                runs += replay_runs(path, policy, request)
+            for label, replay in replays.items():
+                runs += replay_runs(label, replay, policy, request)
         for seed in range(args.first, args.first + args.machines):
             kinds = ("f16", "q8_0") if seed % 2 else ("f16",)
             request = SweepRequest(goal=args.goal, budget=args.budget, kv_types=kinds)
             runs.append(simulated_run(seed, policy, request))
         report(f"{name}, {args.budget}", runs, args.worst)
+        if args.raw:
+            lines = (msgspec.json.encode({"policy": name, "run": r}) + b"\n" for r in runs)
+            with args.raw.open("ab") as file:
+                file.writelines(lines)
         print(f"  computed in {time.perf_counter() - began:.0f} s")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import msgspec
 
 from app.domain.errors import UsageProblem
-from app.domain.settings import SETTINGS, SettingInfo, Settings
+from app.domain.settings import SETTINGS, SPLIT, SettingInfo, Settings
 
 _BY_NAME = {s.name: s for s in SETTINGS}
 LAYERS_ALL = "all"
@@ -86,6 +86,10 @@ def parse_setting(info: SettingInfo, text: str, n_layer: int | None = None) -> i
         if text not in info.choices:
             choices = ", ".join(info.choices)
             raise _bad(info, f"{text!r} is not one of {choices}")
+        return text
+    if info.name == "tensor_split":
+        if not SPLIT.fullmatch(text):
+            raise _bad(info, f"{text!r} is not a list like 3,1")
         return text
     if text == LAYERS_ALL and info.name == "n_gpu_layers":
         if n_layer is None:

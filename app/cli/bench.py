@@ -59,6 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "n_threads_batch",
             "load_mode",
             "devices",
+            "tensor_split",
+            "offload_kqv",
+            "op_offload",
         ),
     )
     parser.add_argument("--n-prompt", type=int, default=512, metavar="N", help="prompt tokens")

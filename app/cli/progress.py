@@ -15,6 +15,7 @@ from app.cli.output import progress_console
 from app.domain.events import (
     SweepEvent,
     SweepFinished,
+    SweepPaused,
     SweepPlanned,
     TrialFinished,
     TrialProgress,
@@ -112,8 +113,21 @@ class Follower:
                 self._live.update(self._task, description=what)
             case TrialFinished(index=index, trial=trial):
                 self._console.print(trial_line(index, trial))
+            case SweepPaused(code=code):
+                self._pause(render("note", code, {}))
             case SweepFinished():
                 pass
+
+    def _pause(self, why: str) -> None:
+        """Say why the search waits; ask whether to go on where somebody is there to answer."""
+        self._console.print(why, markup=False)
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            return
+        self._live.stop()
+        self._console.print("Go on? [Y/n] ", end="", markup=False)
+        if sys.stdin.readline().strip().lower().startswith("n"):
+            self._cancel.set()
+        self._live.start()
 
     def _on_interrupt(self, _signum: int, _frame: FrameType | None) -> None:
         if self._cancel.is_set():

@@ -45,6 +45,16 @@ class TrialFinished(Event, frozen=True, kw_only=True, tag="trial.finished"):
     trial: Trial
 
 
+class SweepPaused(Event, frozen=True, kw_only=True, tag="sweep.paused"):
+    """The search waits: asking for the next event goes on, cancelling keeps what there is.
+
+    Attributes:
+        code: Why, a note of ``assets/text``: ``power_source_changed``.
+    """
+
+    code: str
+
+
 class SweepFinished(Event, frozen=True, kw_only=True, tag="sweep.finished"):
     """The search ended, whole or early; everything measured is in ``result``."""
 
@@ -161,7 +171,9 @@ class ServerStopped(Event, frozen=True, kw_only=True, tag="server.stopped"):
 
 
 RigEvent = TrialProgress | TrialFinished
-SweepEvent = SweepPlanned | TrialStarted | TrialProgress | TrialFinished | SweepFinished
+SweepEvent = (
+    SweepPlanned | TrialStarted | TrialProgress | TrialFinished | SweepPaused | SweepFinished
+)
 ChatEvent = (
     TrialProgress
     | GenerationStarted

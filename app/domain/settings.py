@@ -3,6 +3,7 @@
 CLI flags, JSON, exports and the window derive from ``SETTINGS``; names are llama.cpp's own.
 """
 
+import re
 from enum import StrEnum
 
 from app.domain.record import Record
@@ -21,6 +22,13 @@ class LoadMode(StrEnum):
 
     MMAP = "mmap"
     NONE = "none"
+
+
+class Switch(StrEnum):
+    """A setting that is on or off."""
+
+    ON = "on"
+    OFF = "off"
 
 
 class Level(StrEnum):
@@ -44,6 +52,9 @@ KV_TYPES: dict[str, tuple[int, int]] = {
 }
 
 
+SPLIT = re.compile(r"\d{1,6}(,\d{1,6}){0,15}")
+"""A ``tensor_split``: whole numbers, one per device."""
+
 MAX_N_CTX = (1 << 31) - 256
 """llama.cpp counts tokens in 32 bits; above it a context silently becomes another one."""
 
@@ -65,6 +76,9 @@ class Settings(Record, frozen=True, kw_only=True):
         load_mode: How host weights are read.
         devices: Engine device names in use, e.g. ``("CUDA0",)``; empty = every GPU there is.
         n_seq_max: Parallel sequences (slots).
+        tensor_split: Shares of the layers per device, ``"3,1"``; empty = by free memory.
+        offload_kqv: Whether the KV cache of layers on a device lies there too.
+        op_offload: Whether large batches of layers in RAM are computed on a device.
     """
 
     n_gpu_layers: int
@@ -80,6 +94,9 @@ class Settings(Record, frozen=True, kw_only=True):
     load_mode: LoadMode = LoadMode.MMAP
     devices: tuple[str, ...] = ()
     n_seq_max: int = 1
+    tensor_split: str = ""
+    offload_kqv: Switch = Switch.ON
+    op_offload: Switch = Switch.ON
 
     @property
     def load_key(self) -> tuple[object, ...]:
@@ -215,5 +232,25 @@ SETTINGS: tuple[SettingInfo, ...] = (
         unit="sequences",
         low=1,
         high=256,
+    ),
+    SettingInfo(
+        name="tensor_split",
+        level=Level.LOAD,
+        flag="--tensor-split",
+        label="Split over devices",
+    ),
+    SettingInfo(
+        name="offload_kqv",
+        level=Level.CONTEXT,
+        flag="--no-kv-offload",
+        label="KV cache on the device",
+        choices=tuple(Switch),
+    ),
+    SettingInfo(
+        name="op_offload",
+        level=Level.CONTEXT,
+        flag="--no-op-offload",
+        label="Large batches of RAM layers on the device",
+        choices=tuple(Switch),
     ),
 )

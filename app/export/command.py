@@ -52,8 +52,8 @@ _FLAGS: dict[str, tuple[str, str | None]] = {
         ("-no-kvu --no-kv-unified", "kv_unified", "off"),
         ("-fit --fit", "fit", None),
         # what changes speed or memory and has no place in our settings
-        ("-nkvo --no-kv-offload", "kv_offload", "off"),
-        ("-kvo --kv-offload", "kv_offload", "on"),
+        ("-nkvo --no-kv-offload", "offload_kqv", "off"),
+        ("-kvo --kv-offload", "offload_kqv", "on"),
         ("--no-op-offload", "op_offload", "off"),
         ("--op-offload", "op_offload", "on"),
         ("-nr --no-repack", "repack", "off"),

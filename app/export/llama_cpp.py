@@ -1,8 +1,9 @@
 """llama.cpp's own programs and its Python binding."""
 
-from app.domain.settings import FlashAttn, LoadMode
+from app.domain.settings import FlashAttn, LoadMode, Switch
 from app.domain.sweep import GOAL_WORKLOADS, Goal
 from app.export.target import (
+    SWITCHES,
     Exported,
     command_line,
     explicit_settings,
@@ -23,7 +24,7 @@ def llama_server(profile: Profile, *, windows: bool) -> Exported:
     """Return the ``llama-server`` command with every setting explicit and nothing fitted."""
     arguments = ["llama-server", "--model", profile.model_path]
     for info, value in explicit_settings(profile):
-        arguments += [info.flag, _text(value, ",")]
+        arguments += [info.flag] if info.name in SWITCHES else [info.flag, _text(value, ",")]
     arguments += _only_the_cpu(profile)
     # without this llama-server may change what is not set, and what is set too low
     arguments += ["--fit", "off"]
@@ -38,7 +39,9 @@ def llama_bench(profile: Profile, *, windows: bool) -> Exported:
     arguments += ["--n-depth", str(work.depth)]
     for info, value in explicit_settings(profile):
         if info.name not in _NOT_IN_BENCH:
-            arguments += [info.flag, _text(value, "/")]
+            # llama-bench's switches take a value, and its lists are split by /
+            text = "1" if info.name in SWITCHES else _text(value, "/")
+            arguments += [info.flag, text.replace(",", "/")]
     arguments += _only_the_cpu(profile)
     notes = ["llama-bench makes the context as large as its test needs."]
     settings = profile.settings
@@ -53,7 +56,7 @@ def llama_bench(profile: Profile, *, windows: bool) -> Exported:
 def llama_cpp_python(profile: Profile) -> Exported:
     """Return a Python snippet that opens the model with llama-cpp-python."""
     settings = profile.settings
-    values = {
+    values: dict[str, object] = {
         "model_path": repr(profile.model_path),
         "n_gpu_layers": settings.n_gpu_layers,
         "n_ctx": settings.n_ctx,
@@ -69,6 +72,11 @@ def llama_cpp_python(profile: Profile) -> Exported:
         "type_v": _binding_type(settings.type_v),
         "use_mmap": settings.load_mode is LoadMode.MMAP,
     }
+    if settings.tensor_split:
+        values["tensor_split"] = [int(n) for n in settings.tensor_split.split(",")]
+    for name in sorted(SWITCHES):
+        if getattr(settings, name) is Switch.OFF:
+            values[name] = False
     notes = lost_placement(profile)
     if settings.n_seq_max > 1:
         notes.append(f"It answers one request at a time, not {settings.n_seq_max}.")

@@ -5,14 +5,16 @@ import shlex
 import subprocess
 
 from app.domain.record import Record
-from app.domain.settings import SETTINGS, SettingInfo
+from app.domain.settings import SETTINGS, SettingInfo, Switch
 from app.store import Profile
 
 # cmd.exe gives these a meaning of their own outside quotes
+SWITCHES = frozenset({"offload_kqv", "op_offload"})
+"""Settings whose flag turns something off and takes no value."""
 _WINDOWS_PLAIN = re.compile(r"[\w.,:/\\+=-]+")
 # 0 and "no device" leave the choice to the engine: the target's own default is the same
-_LEFT_TO_ENGINE: tuple[object, ...] = (0, ())
-_MAY_BE_LEFT = {"n_threads", "n_threads_batch", "devices"}
+_LEFT_TO_ENGINE: tuple[object, ...] = (0, (), "", Switch.ON)
+_MAY_BE_LEFT = {"n_threads", "n_threads_batch", "devices", "tensor_split", *SWITCHES}
 
 
 class Exported(Record, frozen=True, kw_only=True):
@@ -65,6 +67,16 @@ def lost_placement(profile: Profile) -> list[str]:
     if profile.settings.n_cpu_moe:
         n = profile.settings.n_cpu_moe
         notes.append(f"Keeping the expert tensors of {n} layers in RAM cannot be said here.")
+    return notes
+
+
+def lost_split(profile: Profile) -> list[str]:
+    """Return notes on the split over devices, for targets that cannot be told."""
+    notes, settings = [], profile.settings
+    if settings.tensor_split:
+        notes.append(f"The split over the devices ({settings.tensor_split}) cannot be said here.")
+    if Switch.OFF in (settings.offload_kqv, settings.op_offload):
+        notes.append("Keeping the KV cache or large batches off the device cannot be said here.")
     return notes
 
 

@@ -1,5 +1,6 @@
 """A trial in the making: what the worker has said of it so far."""
 
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from app.domain.trial import Sample, TelemetryWindow, Trial, TrialRequest
 from app.domain.units import NS_PER_S
 from app.rig.cooling import throttled_gpus
 from app.rig.process import OTHER_QUESTION
+from app.rig.seen import outcome_seen, pinned_bytes, shared_growth
 from app.worker import protocol
 from app.worker.protocol import Failed, LoadFinished, Reply
 
@@ -93,8 +95,13 @@ class Attempt:
         """Seconds the load took, ``None`` when there was none."""
         return self._load_s
 
-    def trial(self, load_id: int, elapsed_s: float) -> Trial:
-        """Return the finished trial."""
+    def trial(self, load_id: int, elapsed_s: float, gpus: Collection[str] | None = None) -> Trial:
+        """Return the finished trial; ``gpus`` are those whose shared memory tells of a spill."""
+        settings = self._effective or self.request.settings
+        pinned = pinned_bytes(self._devices, settings, loaded=self._load_s is not None)
+        growth = shared_growth(self.telemetry, gpus, pinned)
+        if self._outcome is Outcome.OK and settings.devices:
+            self._outcome = outcome_seen(self.telemetry, gpus, growth)
         host = next((d.total_bytes for d in self._devices if d.device == "host"), None)
         is_failed = self._error is not None
         outcome = self._outcome or Outcome.CRASHED
@@ -111,6 +118,7 @@ class Attempt:
             host_bytes=host,
             load_s=self._load_s,
             elapsed_s=elapsed_s,
+            shared_growth_bytes=growth,
             telemetry=self.telemetry,
             error=self._error,
             log_tail=self.log_tail if is_failed else (),

@@ -54,9 +54,15 @@ class _Recorded:
     def __init__(self, replay: Replay) -> None:
         self._table = ReplayTable(replay.points)
         self._found: dict[tuple[Settings, int], Truth | None] = {}
+        self._needs: dict[Settings, Truth | None] = {}
 
     def truth(self, settings: Settings, depth: int, n_seq: int, nth: int) -> Truth | None:  # noqa: ARG002 - recorded speeds are the same every time
         key = (settings, depth)
         if key not in self._found:
             self._found[key] = self._table.find(settings, depth)
         return self._found[key]
+
+    def need(self, settings: Settings, n_seq: int) -> Truth | None:  # noqa: ARG002 - recorded as it is
+        if settings not in self._needs:
+            self._needs[settings] = self._table.need(settings)
+        return self._needs[settings]

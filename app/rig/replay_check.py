@@ -5,7 +5,7 @@ from pathlib import Path
 
 from app.domain.machine import GpuKind
 from app.domain.outcome import OUTCOMES, Outcome
-from app.domain.settings import KV_TYPES, MAX_N_CTX, FlashAttn, LoadMode
+from app.domain.settings import KV_TYPES, MAX_N_CTX, SPLIT, FlashAttn, LoadMode, Switch
 from app.domain.sweep import SearchDevice
 from app.rig.replay_file import FORMAT, Replay, ReplayPoint, bad_replay, decode_replay
 
@@ -23,6 +23,8 @@ _CHOICES: dict[str, frozenset[str]] = {
     "type_k": frozenset(KV_TYPES),
     "type_v": frozenset(KV_TYPES),
     "load_mode": frozenset(LoadMode),
+    "offload_kqv": frozenset(Switch),
+    "op_offload": frozenset(Switch),
 }
 # smallest and largest value; layers are bounded by the model besides
 _COUNTS: dict[str, tuple[int, int]] = {
@@ -142,6 +144,9 @@ def _check_setting(name: str, value: object, devices: frozenset[str], n_layer: i
     if name == "devices":
         fits = isinstance(value, tuple) and devices.issuperset(value)
         return None if fits else f"devices = {value!r} names devices that are not there"
+    if name == "tensor_split":
+        fits = isinstance(value, str) and (not value or SPLIT.fullmatch(value) is not None)
+        return None if fits else f"tensor_split = {value!r} is not a list like 3,1"
     if name not in _COUNTS:
         return f"unknown setting {name!r}"
     low, high = _COUNTS[name]

@@ -34,6 +34,8 @@ class ReplayTable:
         self._oom_bytes: dict[str, int] = {}
         for point in points:
             self._add(point)
+        # what states more of a configuration knows it better
+        self._shapes = dict(sorted(self._shapes.items(), key=lambda s: -len(s[0])))
 
     def find(self, settings: Settings, depth: int) -> Truth | None:
         """Return what is recorded for concrete ``settings`` at ``depth``, or ``None``."""
@@ -46,6 +48,21 @@ class ReplayTable:
             if found is not None:
                 return found
         return None
+
+    def need(self, settings: Settings) -> Truth | None:
+        """Return the need of concrete ``settings``, which is the same at any depth.
+
+        The configuration itself at another depth counts before another batch at depth 0.
+        """
+        for names, groups in self._shapes.items():
+            key = tuple(_value(settings, n) for n in names if n not in _AXES)
+            asked = {n: getattr(settings, n) if n in names else 0 for n in _AXES}
+            grid = groups.get(key, {}).get((asked["n_ubatch"], asked["n_threads"]), {})
+            for moe, depth in sorted(grid):
+                found = grid[moe, depth].get(asked["n_gpu_layers"])
+                if moe == asked["n_cpu_moe"] and found is not None and found.device_bytes:
+                    return found
+        return self.find(settings, 0)
 
     def _add(self, point: ReplayPoint) -> None:
         names = tuple(sorted(point.settings))

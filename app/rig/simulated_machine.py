@@ -169,6 +169,10 @@ class SimulatedMachine(Record, frozen=True, kw_only=True):
             disturbed=why,
         )
 
+    def need(self, settings: Settings, n_seq: int) -> Truth | None:
+        """Return what a dry run says of concrete ``settings``."""
+        return self.truth(settings, 0, n_seq, 0)
+
     def decode_ms(self, s: Settings, depth: int) -> float:
         """Return the time of one token without a spill."""
         on_gpu = min(s.n_gpu_layers, self.n_layer)
@@ -192,7 +196,8 @@ class SimulatedMachine(Record, frozen=True, kw_only=True):
         gpu = self.prefill_gpu_ms * (1 - gain * self.ubatch_gpu_frac)
         gpu *= self.no_fa_time if s.flash_attn is FlashAttn.OFF else 1.0
         if not s.devices:
-            return gpu + self.n_layer * self.prefill_cpu_ms * 3 * self._thread_time(s.n_threads)
+            threads = self._thread_time(s.n_threads_batch or s.n_threads)
+            return gpu + self.n_layer * self.prefill_cpu_ms * 3 * threads
         cpu = self.prefill_cpu_ms * math.pow(512 / s.n_ubatch, self.ubatch_power)
         cpu /= self.pinned_gain if s.load_mode is LoadMode.NONE else 1.0
         return gpu + cpu * (self.n_layer - on_gpu + moved * self.expert_frac)

@@ -60,6 +60,10 @@ class TruthSource(Protocol):
         """Return what happens at ``depth`` the ``nth`` time (from 0), ``None`` if unknown."""
         ...
 
+    def need(self, settings: Settings, n_seq: int) -> Truth | None:
+        """Return what a dry run knows, whatever the depth, ``None`` if unknown."""
+        ...
+
 
 class VirtualRig:
     """Runs trials against a ``TruthSource``, deterministically by seed."""
@@ -122,7 +126,7 @@ class VirtualRig:
 
     def dry_run(self, settings: Settings) -> MemoryEstimate:
         """Return the recorded need; it is final, so only the headroom comes on top."""
-        truth = self._source.truth(self.concrete(settings), 0, settings.n_seq_max, 0)
+        truth = self._source.need(self.concrete(settings), settings.n_seq_max)
         refused = truth is None or (
             not truth.device_bytes and not OUTCOMES[truth.outcome].has_speed
         )

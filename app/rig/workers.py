@@ -3,13 +3,16 @@
 import time
 from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Protocol
 
+from app.domain.causes import Cause
 from app.domain.errors import ErrorInfo
 from app.domain.events import RigEvent, TrialFinished, TrialProgress
 from app.domain.machine import EngineDevice, EngineInfo
 from app.domain.memory import MemoryEstimate, MemorySource, Verdict
 from app.domain.model import ModelSpec
+from app.domain.outcome import Outcome
 from app.domain.settings import Settings
 from app.domain.sweep import SearchDevice, SearchHost, SearchModel, SearchSpace
 from app.domain.trial import TelemetryWindow, TrialRequest
@@ -35,6 +38,11 @@ _LOAD_BYTES_S = 500e6
 _MEMORY_BACK_S = 10.0
 _MEMORY_BACK_BYTES = 64 * MIB
 _GONE_S = 20.0
+_REPLACED = ErrorInfo(
+    code="file_replaced",
+    message="The model's file is not the one that the search began with.",
+    hint="Start the search again: what was measured belongs to the other file.",
+)
 
 
 class TrialWindow(Protocol):
@@ -75,6 +83,7 @@ class WorkerRig:
         judge: Judge | None = None,
         learn: Learn | None = None,
         cool_down: CoolDown | None = None,
+        own_memory: Collection[str] | None = None,
     ) -> None:
         """Prepare; nothing is started yet.
 
@@ -88,6 +97,8 @@ class WorkerRig:
             judge: Asks ``plan`` and adds verdicts; without it they are ``unknown``.
             learn: Told what each undisturbed load took beyond the engine's buffers.
             cool_down: Holds a trial back while a device is hot from throttling.
+            own_memory: Telemetry's keys of the GPUs in use that have memory of their own: shared
+                memory that grows there is a spill; ``None`` = every GPU.
         """
         self._model = model
         self._host = host
@@ -99,6 +110,8 @@ class WorkerRig:
         self._learn = learn
         self._meter: FootprintMeter | None = None
         self._cool_down = cool_down
+        self._own_memory = own_memory
+        self._stamp = _stamp(model.path)
         self._planner = Planner(self._launch, model.path)
         self._worker: WorkerProcess | None = None
         self._ended: list[WorkerProcess] = []
@@ -187,7 +200,7 @@ class WorkerRig:
                 self._learn(footprint)
         if self._cool_down:
             self._cool_down.note(attempt.telemetry)
-        trial = attempt.trial(self._load_id, time.monotonic() - start_s)
+        trial = attempt.trial(self._load_id, time.monotonic() - start_s, self._own_memory)
         yield TrialFinished(index=0, trial=trial)
 
     def ask_loaded(self, request: Message) -> Generator[TrialProgress, None, Final | None]:
@@ -255,6 +268,9 @@ class WorkerRig:
             if window:
                 window.own(worker.pid)
             attempt.enter("load")
+            if _stamp(self._model.path) != self._stamp:
+                attempt.fail(Cause(outcome=Outcome.LOAD_FAILED, error=_REPLACED))
+                return
             load = protocol.Load(model_path=self._model.path, settings=settings)
             reply = yield from worker.ask(load, "load", self._silence_s(settings))
             if not attempt.take(reply):
@@ -345,6 +361,15 @@ class WorkerRig:
             total_bytes=device.total_bytes or 0,
             free_bytes=free if free is not None else device.free_bytes or 0,
         )
+
+
+def _stamp(path: str) -> tuple[int, int] | None:
+    """Return what tells one file from another at the same path; ``None`` where there is none."""
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
 
 
 def _wanted(devices: tuple[EngineDevice, ...], names: tuple[str, ...] | None) -> list[EngineDevice]:

@@ -11,7 +11,7 @@ import msgspec
 
 from app.domain.errors import UsageProblem
 from app.domain.memory import MemoryEstimate
-from app.domain.settings import KV_TYPES, SETTINGS, FlashAttn, LoadMode, Settings
+from app.domain.settings import KV_TYPES, SETTINGS, SPLIT, FlashAttn, LoadMode, Settings, Switch
 from app.domain.sweep import Reason, SearchSpace
 from app.domain.units import MIB
 from app.export.command import Command
@@ -33,8 +33,6 @@ _NEAREST_MODE = {
 }
 # what our settings have no word for, with the value that changes nothing
 _UNREPRESENTED = {
-    "kv_offload": "on",
-    "op_offload": "on",
     "repack": "on",
     "split_mode": "layer",
     "tensor_split": "",
@@ -85,6 +83,7 @@ def resolve(command: Command, space: SearchSpace, fits: Fits, n_seq: int) -> Res
     devices = _devices(options.get("devices"), space)
     n_seq_max, slots = _slots(command, n_seq)
     threads = _threads(options, space)
+    split = options.get("tensor_split", "")
     n_batch = _number(options, "n_batch", 2048, low=1)
     settings = Settings(
         n_gpu_layers=0,
@@ -98,7 +97,11 @@ def resolve(command: Command, space: SearchSpace, fits: Fits, n_seq: int) -> Res
         load_mode=_load_mode(options, notes),
         devices=devices,
         n_seq_max=n_seq_max,
-        **threads,
+        n_threads=threads["n_threads"],
+        n_threads_batch=threads["n_threads_batch"],
+        tensor_split=split if _is_split("tensor_split", split) else "",
+        offload_kqv=Switch(options.get("offload_kqv", "on")),
+        op_offload=Switch(options.get("op_offload", "on")),
     )
     if slots:
         notes.append(_note("slots_unified", slots=slots, measured=n_seq_max))
@@ -112,12 +115,17 @@ def _left_out(command: Command) -> list[Reason]:
     notes = [
         _note("not_represented", option=name, value=value)
         for name, value in command.options.items()
-        if name in _UNREPRESENTED and value != _UNREPRESENTED[name]
+        if name in _UNREPRESENTED and value != _UNREPRESENTED[name] and not _is_split(name, value)
     ]
     notes += [
         _note("variable", name=name, value=value) for name, value in command.variables.items()
     ]
     return notes
+
+
+def _is_split(name: str, value: str) -> bool:
+    """Whether a split over devices is one that the engine takes as whole numbers."""
+    return name == "tensor_split" and SPLIT.fullmatch(value) is not None
 
 
 def _devices(text: str | None, space: SearchSpace) -> tuple[str, ...]:

@@ -161,6 +161,15 @@ class Bounds(Record, frozen=True, kw_only=True):
     reserve_bytes: int = 0
 
 
+def own_memory(machine: Machine, devices: tuple[SearchDevice, ...]) -> frozenset[str]:
+    """Return the keys of the GPUs among ``devices`` that have memory of their own.
+
+    An integrated GPU lives in shared memory: growth there is no spill.
+    """
+    names = {d.id for d in devices if d.kind != GpuKind.INTEGRATED}
+    return frozenset(g.key for g in machine.gpus if names & {d.name for d in g.engine})
+
+
 def memory_for(
     spec: ModelSpec,
     machine: Machine,
@@ -270,6 +279,7 @@ def open_rig(
         window=telemetry.window if telemetry else None,
         free_now=free_now,
         judge=judge,
+        own_memory=own_memory(machine, usable),
         learn=learner(spec, machine, learned.keep) if telemetry and learned.keep else None,
         cool_down=CoolDown(temperature_by_probe(telemetry)) if telemetry else None,
     )

@@ -7,7 +7,7 @@ import msgspec
 from app.domain.errors import ErrorInfo
 from app.domain.memory import MemoryEstimate
 from app.domain.outcome import OUTCOMES, Outcome
-from app.domain.settings import FlashAttn, Settings
+from app.domain.settings import Settings
 from app.domain.sweep import (
     Cliff,
     ContextPoint,
@@ -83,8 +83,8 @@ def find_cliff(search: Search, winner: Point) -> Cliff | None:
     """
     curves: dict[Settings, list[Point]] = {}
     for point in search.points().values():
-        curves.setdefault(_curve(point.settings), []).append(point)
-    own = _curve(winner.settings)
+        curves.setdefault(family_of(point.settings), []).append(point)
+    own = family_of(winner.settings)
     for family in sorted(curves, key=lambda f: (f != own, -len(curves[f]))):
         if family.type_k == own.type_k:
             cliff = _cliff_on(search, curves[family])
@@ -136,14 +136,6 @@ def _shallower(search: Search, points: list[Point]) -> Point | None:
         if winner is not None:
             return winner
     return None
-
-
-def _curve(settings: Settings) -> Settings:
-    """Return the knobs of ``settings``; a trial that failed never said what ``auto`` became."""
-    family = family_of(settings)
-    if family.flash_attn is FlashAttn.AUTO:
-        return msgspec.structs.replace(family, flash_attn=FlashAttn.ON)
-    return family
 
 
 def context_points(search: Search, winner: Point) -> tuple[ContextPoint, ...]:

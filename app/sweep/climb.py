@@ -3,14 +3,15 @@
 import msgspec
 
 from app.domain.settings import Settings
-from app.sweep import knobs
+from app.sweep import knobs, layers, trade
 from app.sweep.ladder import Rung
 from app.sweep.points import SPILL_BYTES, Point
+from app.sweep.room import find_room
 from app.sweep.search import Asking, Search
 
-FIRST_STEP_FRAC = 0.88  # after out of memory: the next try needs this share of the bytes
+FIRST_STEP_FRAC = 0.8  # after out of memory: the next try needs this share of the bytes
+SECOND_STEP_FRAC = 0.65  # and after the second one this share
 CHECK_SPARE = 2  # loads that a check of what growth said leaves for the rest
-SECOND_STEP_FRAC = 0.75  # and after the second one this share
 
 
 def climb(
@@ -19,10 +20,11 @@ def climb(
     """Find the largest rung that fits, runs and does not spill, and its knobs; else ``None``.
 
     The dry run's largest goes first. Free memory that turns out smaller than reported shows as
-    out of memory (step down, then climb one rung at a time: at most one more failure) or as
-    growth of shared memory, whose size says where to go. Knobs are tuned on the first rung
-    that runs, while its weights are there; on the way up only the thread count is taken along.
-    What growth says is checked by one rung more; where it misleads, the rungs between are halved.
+    out of memory (step well down, find out there how much there is, go there: at most one more
+    failure) or as growth of shared memory, whose size says where to go. Knobs are tuned on the
+    first rung that runs, while its weights are there; on the way up only the thread count is
+    taken along. What growth says is checked by one rung more; where it misleads, the rungs
+    between are halved.
     """
     low: int | None = None
     tuned: Settings | None = None
@@ -30,6 +32,8 @@ def climb(
     seen_bad, has_spilled = high, False
     while True:
         point: Point | None = None
+        if low is None and s.n_memory_failures == 1:
+            index = yield from _with_room(s, at, ladder, index)
         settings = ladder[index].of(at)
         if not s.is_dominated(settings):
             check = low is not None and has_spilled
@@ -42,7 +46,7 @@ def climb(
             low = index
             if tuned is None:
                 tuned = yield from knobs.tune(s, settings, has_cpu_part=s.has_cpu_part(settings))
-                at = msgspec.structs.replace(base, n_threads=tuned.n_threads)
+                at = _with_threads(base, tuned)
         else:
             seen_bad, has_spilled = index, point is not None and point.grew
             high = _first_bad(s, at, ladder, index, point)
@@ -55,6 +59,39 @@ def climb(
     if low is None or tuned is None:
         return None
     return low, (yield from _with_knobs(s, ladder[low], at, tuned))
+
+
+def _with_threads(base: Settings, tuned: Settings) -> Settings:
+    threads, batch = tuned.n_threads, tuned.n_threads_batch
+    return msgspec.structs.replace(base, n_threads=threads, n_threads_batch=batch)
+
+
+def _with_room(s: Search, at: Settings, ladder: tuple[Rung, ...], index: int) -> Asking[int]:
+    """Return the largest rung that the memory found on ``index`` holds; ``index`` if unknown."""
+    settings = ladder[index].of(at)
+    if index + 1 >= len(ladder) or s.is_dominated(settings):
+        return index
+    yield from layers.probe(s, settings)
+    if not s.is_loaded(settings):
+        return index
+    yield from find_room(s, settings, _worth_knowing(s, at, ladder, index))
+    largest = index
+    while largest + 1 < len(ladder) and s.is_proven(ladder[largest + 1].of(at)):
+        largest += 1
+    return largest
+
+
+def _worth_knowing(s: Search, at: Settings, ladder: tuple[Rung, ...], index: int) -> set[int]:
+    """Return what the rungs above ``index`` need, with every batch and KV type that may pay."""
+    _, bad = s.proven_bytes(ladder[index].of(at))
+    needs = set[int]()
+    for variant in trade.variants(s, at):
+        for rung in ladder[index:]:
+            need = s.total_bytes(rung.of(variant))
+            if bad is None or need >= bad:
+                break
+            needs.add(need)
+    return needs
 
 
 def _with_knobs(s: Search, rung: Rung, at: Settings, tuned: Settings) -> Asking[Settings]:

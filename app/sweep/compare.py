@@ -2,22 +2,24 @@
 
 import math
 
+from app.sweep.kin import kin_of
 from app.sweep.points import Point
 from app.sweep.stats import Estimate, between_loads_frac, paired_difference
 
 TIE_FRAC = 0.02
-FIRM_WIDTH_FRAC = 0.025  # a wider interval says "not separated", not "tie"
 
 
 def difference(first: Point, second: Point) -> Estimate:
     """Return how much longer ``second`` takes than ``first``, as a share, with its interval.
 
-    Taken in turns on one load: paired. Otherwise both intervals, and what the loads of one
-    configuration differ by where one was loaded twice.
+    Kin differ in prefill alone. Taken in turns on one load: paired. Otherwise both intervals, and
+    what the loads of one configuration differ by where one was loaded twice.
     """
     assert first.request is not None
     assert second.request is not None
     same_load = set(first.load_ids) & set(second.load_ids)
+    if kin_share(first, second):
+        return _of_kin(first, second)
     if same_load and min(len(first.load_ids), len(second.load_ids)) > 1:
         return paired_difference(first.times, second.times)
     ratio = second.request.median / first.request.median
@@ -27,6 +29,20 @@ def difference(first: Point, second: Point) -> Estimate:
     )
     half = ratio * math.hypot(within, 0.0 if same_load else 1.96 * _between(first, second))
     return Estimate(median=ratio - 1, low=ratio - 1 - half, high=ratio - 1 + half)
+
+
+def kin_share(first: Point, second: Point) -> bool:
+    """Whether both are timed by the same decode passes."""
+    shared = first.own_half_width is not None and second.own_half_width is not None
+    return shared and kin_of(first.settings) == kin_of(second.settings)
+
+
+def _of_kin(first: Point, second: Point) -> Estimate:
+    assert first.request is not None
+    assert second.request is not None
+    own = math.hypot(first.own_half_width or 0.0, second.own_half_width or 0.0)
+    gap, half = second.request.median / first.request.median - 1, own / first.request.median
+    return Estimate(median=gap, low=gap - half, high=gap + half)
 
 
 def is_slower(second: Point, first: Point) -> bool:
@@ -42,9 +58,12 @@ def is_tie(first: Point, second: Point) -> bool:
 
 
 def is_firm_tie(first: Point, second: Point) -> bool:
-    """Whether a tie is known well enough to let memory or simplicity decide."""
+    """Whether memory or simplicity may decide: the whole interval is within 2 %.
+
+    A wider interval says "not separated": then the median decides.
+    """
     diff = difference(first, second)
-    return is_tie(first, second) and diff.half_width <= FIRM_WIDTH_FRAC
+    return is_tie(first, second) and diff.high < TIE_FRAC
 
 
 def is_settled(first: Point, second: Point) -> bool:

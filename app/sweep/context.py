@@ -24,7 +24,7 @@ def floor_tok_s(s: Search) -> float | None:
 
 def context_curve(s: Search) -> Asking[None]:
     """Time the winner's decode at other depths of its context, then in larger contexts."""
-    winner = s.best()
+    winner = s.answer()
     if winner is None:
         return
     asked = s.as_asked(winner.settings)
@@ -47,7 +47,7 @@ def longest_context(s: Search) -> Asking[None]:
 
     Each context gets the placement that is the largest for it.
     """
-    winner, floor = s.best(), floor_tok_s(s)
+    winner, floor = s.answer(), floor_tok_s(s)
     if winner is None or floor is None or s.plan.request.goal is not Goal.LONG_CONTEXT:
         return
     asked = s.as_asked(winner.settings)

@@ -3,9 +3,8 @@
 from app.domain.settings import Settings
 from app.sweep.compare import TIE_FRAC, difference
 from app.sweep.pick import is_decided, runner_up
-from app.sweep.search import Asking, Search
+from app.sweep.search import DISTURBED_FRAC, Asking, Search
 
-DISTURBED_FRAC = 1.5  # a disturbance rarely costs more
 FINAL_FRAC = 0.08  # a runner-up further behind is no rival
 
 

@@ -18,16 +18,19 @@ def find_knee(points: Sequence[Point]) -> Point | None:
     clean = [p for p in points if p.is_clean and p.request is not None]
     if not clean:
         return None
-    best = max(1 / p.request_s for p in clean)
+    fastest = min(clean, key=lambda p: p.request_s)
+    best = 1 / fastest.request_s
+    # a best point that is itself uncertain still needs no more memory than it does
     good = [
         p
         for p in clean
-        if p.request is not None
-        and 1 / p.request_s >= (1 - KNEE_MEDIAN_FRAC) * best
-        and 1 / p.request.high >= (1 - KNEE_LOW_FRAC) * best
+        if p is fastest
+        or (
+            p.request is not None
+            and 1 / p.request_s >= (1 - KNEE_MEDIAN_FRAC) * best
+            and 1 / p.request.high >= (1 - KNEE_LOW_FRAC) * best
+        )
     ]
-    if not good:
-        good = [min(clean, key=lambda p: p.request_s)]
     return min(good, key=lambda p: (p.total_bytes, p.request_s))
 
 

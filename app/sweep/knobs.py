@@ -55,13 +55,15 @@ def ubatches(at: Settings) -> tuple[int, ...]:
 
 
 def kv_variants(s: Search, at: Settings) -> Iterator[Settings]:
-    """Yield ``at`` with the other KV types the user allows."""
+    """Yield ``at`` with the other KV types the user allows, flash attention on for them."""
     pinned = s.plan.request.pinned
-    if "type_k" in pinned or "type_v" in pinned or at.flash_attn is FlashAttn.OFF:
+    is_off = at.flash_attn is FlashAttn.OFF
+    if "type_k" in pinned or "type_v" in pinned or (is_off and "flash_attn" in pinned):
         return
+    flash = FlashAttn.ON if is_off else at.flash_attn
     for kind in s.plan.request.kv_types:
         if kind != at.type_k and kind in KV_TYPES:
-            yield msgspec.structs.replace(at, type_k=kind, type_v=kind)
+            yield msgspec.structs.replace(at, type_k=kind, type_v=kind, flash_attn=flash)
 
 
 def prefill_share(s: Search, point: Point) -> float:
@@ -86,7 +88,29 @@ def tune_threads(s: Search, at: Settings) -> Asking[Settings]:
         if n != at.n_threads:
             rival = msgspec.structs.replace(at, n_threads=n)
             best = yield from _screen(s, best, rival, "threads")
-    return best
+    return (yield from _tune_batch_threads(s, best))
+
+
+def _tune_batch_threads(s: Search, at: Settings) -> Asking[Settings]:
+    """Return ``at`` with threads of its own for the prompt where that is faster.
+
+    The counts were all screened, and every pass says what each does for prompt and for decode.
+    """
+    held = s.screened(at)
+    if held is None or held.request is None or s.request_is_pinned("n_threads_batch"):
+        return at
+    counts = [at.n_threads, *_thread_choices(s), s.plan.space.host.cores_physical]
+    known = {n: s.screened(msgspec.structs.replace(at, n_threads=n)) for n in counts}
+    timed = {n: p for n, p in known.items() if p is not None and p.is_clean}
+    if not timed or s.request_is_pinned("n_threads"):
+        return at
+    decode = min(timed, key=lambda n: timed[n].decode_s)
+    prompt = min(timed, key=lambda n: timed[n].prefill_s)
+    time_s = s.demand.n_prompt * timed[prompt].prefill_s + s.demand.n_gen * timed[decode].decode_s
+    if decode == prompt or time_s > (1 - LEAST_GAIN_FRAC) * held.request_s:
+        return at
+    rival = msgspec.structs.replace(at, n_threads=decode, n_threads_batch=prompt)
+    return (yield from _screen(s, at, rival, "threads"))
 
 
 def _tune_ubatch(s: Search, at: Settings, known: Settings) -> Asking[Settings]:

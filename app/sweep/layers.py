@@ -6,11 +6,12 @@ import msgspec
 
 from app.domain.settings import FlashAttn, Settings
 from app.domain.sweep import SweepRequest
-from app.domain.trial import Workload
+from app.domain.trial import Trial, Workload
 from app.sweep.compare import is_slower
+from app.sweep.cost import fastest, timed_s
 from app.sweep.ladder import Rung, expert_ladder, layer_ladder
 from app.sweep.points import Point, usable
-from app.sweep.search import PROBE, PROBE_STAGE, Asking, Search, fastest, timed_s
+from app.sweep.search import PROBE, PROBE_STAGE, Asking, Search
 
 CPU_REFERENCE_S = 60.0  # the CPU reference runs when it is expected to take no longer
 BEND_FRAC = 0.03  # a rung this much slower than the line through smaller ones is suspicious
@@ -55,28 +56,27 @@ def cpu_settings(base: Settings) -> Settings:
     return msgspec.structs.replace(base, n_gpu_layers=0, n_cpu_moe=0, devices=())
 
 
+def cpu_look(s: Search, base: Settings) -> Asking[Trial | None]:
+    """Time a few tokens on the CPU alone: what it costs to measure, and whether it may lead."""
+    settings = cpu_settings(base)
+    known = s.answered(settings, probe_workload(s))
+    if known is not None:
+        return known
+    return (yield from s.ask("cpu", settings, workload=probe_workload(s), reps=(1, 1), max_s=1))
+
+
 def cpu_reference(s: Search, base: Settings) -> Asking[Point | None]:
     """Measure the CPU alone where that is expected to take at most a minute."""
     settings = cpu_settings(base)
     if s.point(settings) is not None:
         return s.point(settings)
     limit_s = min(CPU_REFERENCE_S, s.seconds_left / 3)
-    trial = yield from s.ask("cpu", settings, workload=probe_workload(s), reps=(1, 1), max_s=1)
+    trial = yield from cpu_look(s, base)
     if trial is None or not usable(trial):
         return None
     if timed_s(s.workload, fastest(trial), 3) > limit_s:
         return None
     return (yield from s.measure("cpu", settings))
-
-
-def cpu_decode_s(s: Search, base: Settings) -> float | None:
-    """Return the CPU's seconds per generated token, from its reference or its first look."""
-    settings = cpu_settings(base)
-    point = s.point(settings)
-    if point is not None and point.request is not None:
-        return point.decode_s
-    trial = s.answered(settings, probe_workload(s))
-    return fastest(trial)[1] if trial is not None and usable(trial) else None
 
 
 def shape(s: Search, base: Settings, ladder: tuple[Rung, ...], spare: int) -> Asking[None]:
@@ -107,7 +107,7 @@ def curve_of(s: Search, base: Settings, ladder: tuple[Rung, ...]) -> list[tuple[
         curve[0] = cpu
     for index, rung in enumerate(ladder):
         point = s.point(rung.of(base))
-        if point is not None and point.is_clean:
+        if point is not None and point.is_clean and not point.disturbed:
             curve[index] = point
     return sorted(curve.items())
 

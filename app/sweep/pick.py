@@ -77,10 +77,13 @@ def best_of(points: Iterable[Point]) -> Point | None:
 
 
 def family_heads(points: Iterable[Point]) -> list[Point]:
-    """Return the point of each family that may be recommended."""
+    """Return the point of each family and kind of placement that may be recommended."""
     clean = [p for p in points if p.is_clean]
-    families = dict.fromkeys(family_of(p.settings) for p in clean)
-    return [_head([p for p in clean if family_of(p.settings) == f]) for f in families]
+    curves: dict[tuple[Settings, bool], list[Point]] = {}
+    for point in clean:
+        # expert layers in RAM and plain layers are two curves: neither says what the other does
+        curves.setdefault((family_of(point.settings), point.rung.n_cpu_moe > 0), []).append(point)
+    return [_head(members) for members in curves.values()]
 
 
 def runner_up(points: Iterable[Point], winner: Point) -> Point | None:

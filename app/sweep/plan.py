@@ -6,7 +6,7 @@ import msgspec
 
 from app.domain.errors import UsageProblem
 from app.domain.memory import MemoryEstimate
-from app.domain.settings import KV_TYPES, SETTINGS, Settings
+from app.domain.settings import KV_TYPES, SETTINGS, SPLIT, LoadMode, Settings
 from app.domain.sweep import (
     BUDGETS,
     GOAL_WORKLOADS,
@@ -53,7 +53,7 @@ def make_plan(
     _check_pins(request, space)
     _check_devices(request, space)
     _check_headroom(request, space)
-    _check_size(space)
+    streaming = _check_size(request, space)
     workload, notes = timed_workload(request, space)
     plan = SweepPlan(
         request=request,
@@ -64,7 +64,7 @@ def make_plan(
         max_n_gpu_layers=0,
         time_low_s=0.0,
         time_high_s=BUDGETS[request.budget].max_s,
-        notes=tuple(notes),
+        notes=(*streaming, *notes),
     )
     plan = _with_known_context(plan, fits)
     return _with_bound(plan, fits)
@@ -198,6 +198,11 @@ def _check_pins(request: SweepRequest, space: SearchSpace) -> None:
                 hint = f"Allowed: {', '.join(info.choices)}."
                 raise UsageProblem("bad_pin", f"{name} cannot be {value!r}.", hint)
             continue
+        if name == "tensor_split":
+            if not SPLIT.fullmatch(str(value)):
+                hint = "Give one whole number per device, e.g. 3,1."
+                raise UsageProblem("bad_pin", f"{name} cannot be {value!r}.", hint)
+            continue
         high = _highest(name, info.high, space)
         low = info.low or 0
         if not isinstance(value, int) or value < low or (high is not None and value > high):
@@ -250,14 +255,36 @@ def _check_headroom(request: SweepRequest, space: SearchSpace) -> None:
     raise UsageProblem("headroom_too_large", message, hint)
 
 
-def _check_size(space: SearchSpace) -> None:
+def _check_size(request: SweepRequest, space: SearchSpace) -> tuple[str, ...]:
+    """Refuse a model that RAM and VRAM cannot hold, unless the user insists; return notes.
+
+    Mapped weights that do not fit are read from the file again for every token.
+    """
     vram = sum(d.total_bytes for d in space.devices if d.kind not in ("integrated", "software"))
     room = int(space.host.ram_bytes * (1 - OS_RESERVE_FRAC)) + vram
-    if space.model.file_bytes > room:
-        message = (
-            f"{space.model.name} needs {format_bytes(space.model.file_bytes)} for its weights; RAM "
-            f"({format_bytes(space.host.ram_bytes)}) and VRAM ({format_bytes(vram)}) together are "
-            "too small."
-        )
-        hint = "Choose a smaller quantisation of the model or a smaller model."
-        raise UsageProblem("model_too_large", message, hint)
+    over = space.model.file_bytes - room
+    if over <= 0:
+        return ()
+    if request.pinned.get("load_mode") == LoadMode.MMAP:
+        return ("streams_from_file",)
+    message = (
+        f"{space.model.name} needs {format_bytes(space.model.file_bytes)} for its weights; RAM "
+        f"({format_bytes(space.host.ram_bytes)}) and VRAM ({format_bytes(vram)}) together are "
+        f"too small by {format_bytes(over)}."
+    )
+    hint = (
+        "Choose a smaller quantisation of the model or a smaller model. With "
+        f"--pin load_mode=mmap the rest is read from the file for every token: about "
+        f"{streamed_tok_s(space, over):.2g} tok/s."
+    )
+    raise UsageProblem("model_too_large", message, hint)
+
+
+def streamed_tok_s(space: SearchSpace, over_bytes: int) -> float:
+    """Return the tokens per second that reading ``over_bytes`` for each one leaves, at most.
+
+    The file's rate is that of the expected load. Of experts only the active ones are read: then
+    it may be faster.
+    """
+    bytes_s = space.model.file_bytes / max(space.load_s, 0.1)
+    return bytes_s / over_bytes

@@ -39,13 +39,15 @@ class Point(Record, frozen=True, kw_only=True):
         load_ids: Loads it ran on, one per trial.
         outcome: How its last trial ended.
         prefill: Seconds per prompt token, per pass.
-        decode: Seconds per generated token, per pass.
+        decode: Seconds per generated token, per pass; those of its kin too (see ``kin``).
         times: Seconds for the goal's request, per pass.
         request: Median and interval of ``times``; ``None`` without a speed.
         device_bytes: Need per device.
         growth_bytes: Growth of shared memory, ``None`` if not known.
         disturbed: Whether something slowed down every trial of it.
         is_reference: Whether it is measured for comparison only: the user pinned something else.
+        own_half_width: Seconds of ``request``'s uncertainty that it does not share with its kin
+            (see ``kin``); ``None`` where it shares nothing.
     """
 
     settings: Settings
@@ -60,6 +62,7 @@ class Point(Record, frozen=True, kw_only=True):
     growth_bytes: int | None = None
     disturbed: bool = False
     is_reference: bool = False
+    own_half_width: float | None = None
 
     @property
     def rung(self) -> Rung:

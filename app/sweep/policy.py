@@ -13,8 +13,12 @@ from app.domain.trial import Trial, TrialRequest
 from app.sweep.script import script
 from app.sweep.search import Search
 
-POLICY_VERSION = "2"  # changes whenever the same trials would lead elsewhere
-MODEL_GONE = ("file_lost", "file_not_found")  # nothing is left to try without the model's file
+POLICY_VERSION = "3"  # changes whenever the same trials would lead elsewhere
+MODEL_GONE = (
+    "file_lost",
+    "file_not_found",
+    "file_replaced",
+)  # nothing is left to try without the model's file
 
 
 def next_step(

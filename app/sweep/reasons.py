@@ -9,10 +9,13 @@ experts_on_cpu       n_cpu_moe, n_layer
 experts_beat_layers  gain_pct
 layers_beat_experts  gain_pct
 out_of_memory_seen   n_gpu_layers, n_cpu_moe, n_failed
-spill_seen           n_gpu_layers, growth_mib, loss_pct
+spill_seen           n_gpu_layers, growth_mib, loss_pct, trial
 cpu_leads            gain_pct
-device_slower        device, tok_s, best_tok_s
+prompt_on_gpu        gain_pct
+device_slower        device, tok_s, best_tok_s, trial
 software_not_tried   device
+devices_worth        devices, gib, change_pct
+split_chosen         tensor_split, gain_pct
 gpu_gain             factor
 auto_fit_gain        gain_pct, n_gpu_layers
 auto_fit_equal       n_gpu_layers
@@ -21,16 +24,22 @@ ubatch_chosen        n_ubatch, instead, gain_pct
 flash_attn_off       gain_pct
 flash_attn_on        gain_pct
 kv_chosen            type_k, instead, gain_pct
-kv_kept              type_k, rejected, gain_pct
+kv_kept              type_k, rejected, gain_pct, trial
 load_mode_none       gain_pct
 load_mode_mmap       gain_pct
+token_time           total_ms, gpu_ms, ram_ms, context_ms, depth
 ram_share            share_pct, n_ram_layers
 next_gib             n_layers, gain_pct
+kv_falls_to_cpu      type_k, slower_pct, trial
 context_full         depth, tok_s, loss_pct
 floor_met            floor_tok_s, low_tok_s, depth
 floor_not_met        floor_tok_s, low_tok_s, depth
+floor_nearest        floor_tok_s, depth, tok_s
 floor_default        floor_tok_s
+gpu_too_small        missing_mib, headroom_mib, n_ctx
 larger_context       n_ctx
+speed_fades          loss_pct, tok_s, minutes, temp_c
+speed_lasts          tok_s, minutes
 tie_resolved         n_tied, rule
 not_separated        difference_pct
 measured_shallower   depth, goal_depth
@@ -38,7 +47,8 @@ disturbed            n_trials
 budget_reached       max_loads, max_s
 ==================== =====================================================================
 
-``gain_pct`` is how much longer the request took with the alternative.
+``gain_pct`` is how much longer the request took with the alternative; ``trial`` is the number,
+from 1, of the trial that rejected it.
 """
 
 from collections.abc import Callable, Iterator
@@ -55,8 +65,10 @@ from app.sweep.context import floor_tok_s
 from app.sweep.ladder import HOST, rung_of
 from app.sweep.pick import is_decided, runner_up
 from app.sweep.points import Point, is_disturbed
+from app.sweep.reasons_time import explain_time, reason
 from app.sweep.search import Search
-from app.sweep.speed_model import family_of
+from app.sweep.soak import explain_soak
+from app.sweep.start import base_settings, device_groups
 from app.sweep.stats import rate
 
 NEAR_FRAC = 0.1  # what is further behind needs no word about noise
@@ -69,7 +81,8 @@ _Part = Callable[[Search, Point, SweepResult], Iterator[Reason]]
 def explain(search: Search, winner: Point, result: SweepResult) -> tuple[Reason, ...]:
     """Return the reasons for ``winner``, most important first."""
     parts: tuple[_Part, ...] = (
-        _placement, _surprises, _references, _devices, _knobs, _time, _context, _doubts,
+        _placement, _surprises, _references, _devices, _worth, _knobs, explain_time, _context,
+        explain_soak, _doubts,
     )  # fmt: skip
     every = (r for part in parts for r in part(search, winner, result))
     return tuple(r for r in every if _says_something(r))
@@ -87,17 +100,37 @@ def _placement(search: Search, winner: Point, result: SweepResult) -> Iterator[R
     at = winner.settings
     blocks = search.plan.space.model.n_layer
     if not at.n_gpu_layers:
+        yield from _too_small(search)
         return
     need = search.bounds.need(at)
     gpus = [d for d in need.devices if d.device != HOST and d.free_bytes is not None]
     left = min(((d.free_bytes or 0) - d.total_bytes for d in gpus), default=None)
     if at.n_gpu_layers > blocks and not at.n_cpu_moe:
-        yield _reason("everything_on_gpu", n_gpu_layers=at.n_gpu_layers, left_mib=_mib(left))
+        yield reason("everything_on_gpu", n_gpu_layers=at.n_gpu_layers, left_mib=_mib(left))
         return
     if at.n_cpu_moe:
-        yield _reason("experts_on_cpu", n_cpu_moe=at.n_cpu_moe, n_layer=blocks)
+        yield reason("experts_on_cpu", n_cpu_moe=at.n_cpu_moe, n_layer=blocks)
     yield from _bound(search, winner)
     yield from _against_other_ladder(search, winner)
+
+
+def _too_small(search: Search) -> Iterator[Reason]:
+    """Say which bound keeps everything off the GPU, where not even one layer fits."""
+    groups = device_groups(search.plan)
+    if not groups or len(search.ladder) < 2:
+        return
+    least = search.ladder[1].of(base_settings(search.plan, groups[0]))
+    need = search.bounds.need(least)
+    parts = [d for d in need.devices if d.device != HOST and d.free_bytes is not None]
+    if search.bounds.ok(least) or need.note is not None or not parts:
+        return
+    asked = search.plan.request.headroom_bytes
+    tightest = min(parts, key=lambda d: (d.free_bytes or 0) - d.total_bytes)
+    headroom = tightest.headroom_bytes if asked is None else asked
+    missing = tightest.total_bytes + headroom - (tightest.free_bytes or 0)
+    yield reason(
+        "gpu_too_small", missing_mib=_mib(missing), headroom_mib=_mib(headroom), n_ctx=least.n_ctx
+    )
 
 
 def _bound(search: Search, winner: Point) -> Iterator[Reason]:
@@ -116,7 +149,7 @@ def _bound(search: Search, winner: Point) -> Iterator[Reason]:
     )
     is_whole = winner.settings.n_gpu_layers > search.plan.space.model.n_layer
     if missing is not None and missing > 0 and not is_whole:
-        yield _reason(
+        yield reason(
             "layers_bound",
             n_gpu_layers=winner.settings.n_gpu_layers,
             everything=search.plan.space.model.n_layer + 1,
@@ -136,7 +169,7 @@ def _against_other_ladder(search: Search, winner: Point) -> Iterator[Reason]:
     ]
     if others:
         code = "experts_beat_layers" if has_experts else "layers_beat_experts"
-        yield _reason(code, gain_pct=_gain_pct(winner, others[0]))
+        yield reason(code, gain_pct=_gain_pct(winner, others[0]))
 
 
 def _surprises(search: Search, winner: Point, result: SweepResult) -> Iterator[Reason]:
@@ -150,7 +183,7 @@ def _surprises(search: Search, winner: Point, result: SweepResult) -> Iterator[R
             failed,
             key=lambda t: sum(search.bounds.need(t.request.settings).device_bytes().values()),
         )
-        yield _reason(
+        yield reason(
             "out_of_memory_seen",
             n_gpu_layers=least.request.settings.n_gpu_layers,
             n_cpu_moe=least.request.settings.n_cpu_moe,
@@ -159,11 +192,12 @@ def _surprises(search: Search, winner: Point, result: SweepResult) -> Iterator[R
     grown = [p for p in search.points().values() if p.grew and p.request is not None]
     if grown and result.cliff is not None:
         least_grown = min(grown, key=lambda p: p.growth_bytes or 0)
-        yield _reason(
+        yield reason(
             "spill_seen",
             n_gpu_layers=least_grown.settings.n_gpu_layers,
             growth_mib=_mib(least_grown.growth_bytes),
             loss_pct=_gain_pct(winner, least_grown),
+            trial=least_grown.indices[-1] + 1,
         )
 
 
@@ -171,18 +205,21 @@ def _references(search: Search, winner: Point, result: SweepResult) -> Iterator[
     cpu, auto = result.baseline_cpu, result.baseline_auto_fit
     if cpu is not None and cpu.request_s is not None:
         if winner.settings.n_gpu_layers:
-            yield _reason("gpu_gain", factor=round(cpu.request_s / winner.request_s, 2))
+            yield reason("gpu_gain", factor=round(cpu.request_s / winner.request_s, 2))
+        elif winner.settings.devices:
+            gain = round(100 * (cpu.request_s / winner.request_s - 1), 1)
+            yield reason("prompt_on_gpu", gain_pct=gain)
         else:
             rivals = [p for p in search.clean() if p.settings.n_gpu_layers]
             if rivals:
-                yield _reason("cpu_leads", gain_pct=_gain_pct(winner, rivals[0]))
+                yield reason("cpu_leads", gain_pct=_gain_pct(winner, rivals[0]))
     if auto is not None and auto.request_s is not None:
         gain = round(100 * (auto.request_s / winner.request_s - 1), 1)
         layers = auto.settings.n_gpu_layers
         if round(gain) > 0:
-            yield _reason("auto_fit_gain", gain_pct=gain, n_gpu_layers=layers)
+            yield reason("auto_fit_gain", gain_pct=gain, n_gpu_layers=layers)
         else:
-            yield _reason("auto_fit_equal", n_gpu_layers=layers)
+            yield reason("auto_fit_equal", n_gpu_layers=layers)
 
 
 def _devices(search: Search, winner: Point, result: SweepResult) -> Iterator[Reason]:
@@ -204,10 +241,36 @@ def _devices(search: Search, winner: Point, result: SweepResult) -> Iterator[Rea
             continue
         here, there = _decode_tok_s(own[-1]), _decode_tok_s(trial)
         names = ", ".join(devices)
-        yield _reason("device_slower", device=names, tok_s=there, best_tok_s=here)
+        number = search.trials.index(trial) + 1
+        yield reason("device_slower", device=names, tok_s=there, best_tok_s=here, trial=number)
     for device in search.plan.space.devices:
         if device.kind == "software" and not any(device.id in group for group in looked):
-            yield _reason("software_not_tried", device=device.id)
+            yield reason("software_not_tried", device=device.id)
+
+
+def _worth(search: Search, winner: Point, result: SweepResult) -> Iterator[Reason]:
+    """Say what a further device is worth: its memory, and what the request does with it."""
+    del result
+    best: dict[frozenset[str], Point] = {}
+    for point in search.clean():
+        best.setdefault(frozenset(point.settings.devices), point)
+    free = {d.id: d.free_bytes for d in search.plan.space.devices}
+    for more, together in best.items():
+        for fewer, alone in best.items():
+            mine = frozenset(winner.settings.devices) in (more, fewer)
+            if mine and fewer and fewer < more:
+                added = sorted(more - fewer)
+                change = round(100 * (alone.request_s / together.request_s - 1))
+                yield reason(
+                    "devices_worth",
+                    devices=", ".join(added),
+                    gib=round(sum(free[d] for d in added) / GIB, 1),
+                    change_pct=f"{change:+d}",
+                )
+    if winner.settings.tensor_split:
+        gain = _against(search, winner, tensor_split="")
+        if gain is not None:
+            yield reason("split_chosen", tensor_split=winner.settings.tensor_split, gain_pct=gain)
 
 
 def _decode_tok_s(trial: Trial) -> float | None:
@@ -225,16 +288,16 @@ def _knobs(search: Search, winner: Point, result: SweepResult) -> Iterator[Reaso
         chosen = getattr(at, name)
         gain = _against(search, winner, **{name: usual})
         if chosen != usual and gain is not None:
-            yield _reason(code, **{name: chosen, "instead": usual, "gain_pct": gain})
+            yield reason(code, **{name: chosen, "instead": usual, "gain_pct": gain})
     other = FlashAttn.OFF if at.flash_attn is FlashAttn.ON else FlashAttn.ON
     gain = _against(search, winner, flash_attn=other)
     if gain is not None:
-        yield _reason(f"flash_attn_{at.flash_attn}", gain_pct=gain)
+        yield reason(f"flash_attn_{at.flash_attn}", gain_pct=gain)
     yield from _kv(search, winner)
     other_mode = LoadMode.NONE if at.load_mode is LoadMode.MMAP else LoadMode.MMAP
     gain = _against(search, winner, load_mode=other_mode)
     if gain is not None:
-        yield _reason(f"load_mode_{at.load_mode}", gain_pct=gain)
+        yield reason(f"load_mode_{at.load_mode}", gain_pct=gain)
 
 
 def _kv(search: Search, winner: Point) -> Iterator[Reason]:
@@ -244,43 +307,15 @@ def _kv(search: Search, winner: Point) -> Iterator[Reason]:
         return
     rival, gain = others[0], _gain_pct(winner, others[0])
     if kind == "f16":
-        yield _reason("kv_kept", type_k=kind, rejected=rival.settings.type_k, gain_pct=-gain)
+        yield reason(
+            "kv_kept",
+            type_k=kind,
+            rejected=rival.settings.type_k,
+            gain_pct=-gain,
+            trial=rival.indices[-1] + 1,
+        )
     else:
-        yield _reason("kv_chosen", type_k=kind, instead=rival.settings.type_k, gain_pct=gain)
-
-
-def _time(search: Search, winner: Point, result: SweepResult) -> Iterator[Reason]:
-    """Say where the time of a token goes and what another GiB would buy, from the curve."""
-    del result
-    ladder = search.experts if winner.rung in search.experts else search.layers
-    if not winner.settings.n_gpu_layers or winner.rung not in ladder:
-        return
-    index = ladder.index(winner.rung)
-    left = len(ladder) - 1 - index
-    model = search.model(ladder)
-    family = family_of(winner.settings)
-    here = model.phases(family, index)
-    everything = model.phases(family, len(ladder) - 1)
-    if not left or here is None or everything is None or len(search.clean()) < 2:
-        return
-    share = max(0.0, 1 - everything[1] / here[1])
-    if round(100 * share) <= 0:
-        return  # the model has seen too little of the curve to say
-    yield _reason("ram_share", share_pct=round(100 * share), n_ram_layers=left)
-    need = search.bounds.need(winner.settings).device_bytes()
-    limit = {d: n + GIB for d, n in need.items()}
-    more = 0
-    for step in range(1, left + 1):
-        there = search.bounds.need(ladder[index + step].of(winner.settings))
-        if there.note is not None or any(
-            n > limit.get(d, n) for d, n in there.device_bytes().items()
-        ):
-            break
-        more = step
-    guess = model.predict(ladder[index + more].of(winner.settings))
-    if more and guess is not None and guess.request_s < winner.request_s:
-        gain = round(100 * (winner.request_s / guess.request_s - 1))
-        yield _reason("next_gib", n_layers=more, gain_pct=gain)
+        yield reason("kv_chosen", type_k=kind, instead=rival.settings.type_k, gain_pct=gain)
 
 
 def _context(search: Search, winner: Point, result: SweepResult) -> Iterator[Reason]:
@@ -290,7 +325,7 @@ def _context(search: Search, winner: Point, result: SweepResult) -> Iterator[Rea
         first, full = here[0].decode_tok_s, here[-1].decode_tok_s
         assert first is not None
         assert full is not None
-        yield _reason(
+        yield reason(
             "context_full",
             depth=here[-1].depth,
             tok_s=round(full.median, 2),
@@ -298,37 +333,46 @@ def _context(search: Search, winner: Point, result: SweepResult) -> Iterator[Rea
         )
         floor = floor_tok_s(search)
         if floor is not None:
-            yield _reason(
+            yield reason(
                 "floor_met" if full.low >= floor else "floor_not_met",
                 floor_tok_s=floor,
                 low_tok_s=round(full.low, 2),
                 depth=here[-1].depth,
             )
+        if floor is not None and full.low < floor:
+            fast = [p for p in here if p.decode_tok_s and p.decode_tok_s.low >= floor]
+            if fast:
+                yield reason(
+                    "floor_nearest",
+                    floor_tok_s=floor,
+                    depth=fast[-1].depth,
+                    tok_s=round(fast[-1].decode_tok_s.median, 2),  # type: ignore[union-attr]
+                )
     if search.plan.request.floor_tok_s is None and floor_tok_s(search) is not None:
-        yield _reason("floor_default", floor_tok_s=floor_tok_s(search))
+        yield reason("floor_default", floor_tok_s=floor_tok_s(search))
     larger = [p.n_ctx for p in result.context_curve if p.fits and p.n_ctx > at.n_ctx]
     if larger:
-        yield _reason("larger_context", n_ctx=max(larger))
+        yield reason("larger_context", n_ctx=max(larger))
 
 
 def _doubts(search: Search, winner: Point, result: SweepResult) -> Iterator[Reason]:
     if result.ties:
-        yield _reason("tie_resolved", n_tied=len(result.ties), rule=result.ties[0].rule)
+        yield reason("tie_resolved", n_tied=len(result.ties), rule=result.ties[0].rule)
     rival = runner_up(search.points().values(), winner)
     if rival is not None and not result.ties and not is_decided(winner, rival):
         gap = difference(winner, rival).median
         if gap < NEAR_FRAC:
-            yield _reason("not_separated", difference_pct=round(100 * gap, 1))
+            yield reason("not_separated", difference_pct=round(100 * gap, 1))
     goal = GOAL_WORKLOADS[search.plan.request.goal]
     depth = search.trials[winner.indices[-1]].request.workload.depth
     if depth < goal.depth:
-        yield _reason("measured_shallower", depth=depth, goal_depth=goal.depth)
+        yield reason("measured_shallower", depth=depth, goal_depth=goal.depth)
     disturbed = sum(is_disturbed(t) for t in search.trials)
     if disturbed:
-        yield _reason("disturbed", n_trials=disturbed)
+        yield reason("disturbed", n_trials=disturbed)
     if result.status is SweepStatus.BUDGET_REACHED:
         budget = search.budget
-        yield _reason("budget_reached", max_loads=budget.max_loads, max_s=round(budget.max_s))
+        yield reason("budget_reached", max_loads=budget.max_loads, max_s=round(budget.max_s))
 
 
 def _against(search: Search, winner: Point, **changes: object) -> float | None:
@@ -349,7 +393,3 @@ def _gain_pct(winner: Point, other: Point) -> float:
 
 def _mib(n_bytes: int | None) -> int | None:
     return None if n_bytes is None else round(n_bytes / MIB)
-
-
-def _reason(code: str, **data: str | float | None) -> Reason:
-    return Reason(code=code, data=data)

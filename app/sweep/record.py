@@ -118,6 +118,10 @@ def _measured(
 
 def _stated(settings: Settings) -> dict[str, SettingValue]:
     stated: dict[str, SettingValue] = {n: getattr(settings, n) for n in _NAMES}
+    if settings.n_threads_batch not in (0, settings.n_threads):
+        stated["n_threads_batch"] = settings.n_threads_batch
+    if settings.tensor_split:
+        stated["tensor_split"] = settings.tensor_split
     stated["flash_attn"] = "off" if settings.flash_attn == "off" else "on"
     return stated
 

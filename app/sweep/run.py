@@ -9,6 +9,7 @@ from app.domain.errors import ErrorInfo
 from app.domain.events import (
     SweepEvent,
     SweepFinished,
+    SweepPaused,
     SweepPlanned,
     TrialFinished,
     TrialProgress,
@@ -24,6 +25,7 @@ from app.rig.interface import Rig
 from app.sweep.choose import choose
 from app.sweep.policy import next_step
 
+POWER_CHANGED = "power_source_changed"
 DryRuns = dict[Settings, MemoryEstimate]
 
 
@@ -74,6 +76,10 @@ def run_sweep(
         trial = msgspec.structs.replace(trial, load_id=trial.load_id + first_load)
         trials.append(trial)
         yield TrialFinished(index=index, trial=trial)
+        seen = trial.telemetry
+        if seen is not None and seen.disturbed == POWER_CHANGED:
+            # on another power source speeds are others: the user says whether to go on
+            yield SweepPaused(code=POWER_CHANGED)
 
 
 def _run(rig: Rig, request: TrialRequest) -> Generator[TrialProgress, None, Trial]:

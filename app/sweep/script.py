@@ -6,20 +6,21 @@ the references are taken between: the stages of the plan interleave.
 
 import msgspec
 
-from app.domain.settings import Settings
-from app.sweep import knobs, layers, trade
+from app.domain.settings import LoadMode, Settings
+from app.sweep import devices, knobs, layers, trade
 from app.sweep.climb import climb
 from app.sweep.context import context_curve, longest_context
 from app.sweep.finals import finals
 from app.sweep.ladder import Rung, rung_of
-from app.sweep.points import usable
-from app.sweep.search import Asking, Search, fastest
+from app.sweep.search import Asking, Search
+from app.sweep.soak import soak
 from app.sweep.start import base_settings, device_groups, kind_of
 
 CPU_IN_REACH = 1.3  # the CPU's own threads are tried when it is within this factor of the best
-DEVICE_IN_REACH = 1.2  # another device is searched when its first look is within this factor
 MIDDLE = 0.6  # of the way up: where the curve's shape shows best
 BIG_BATCH = 2048
+ODD = 1.2  # how much faster than the top something smaller must be to be suspicious
+CPU_DECODES_FASTER = 1.15  # nearly as fast counts too: the whole card is left for large batches
 
 
 def script(s: Search) -> Asking[None]:
@@ -29,16 +30,20 @@ def script(s: Search) -> Asking[None]:
         # a software device is the CPU posing as one: it has to prove itself first
         yield from _on_cpu(s, base_settings(s.plan, ()))
         for group in () if s.is_quick else groups:
-            yield from _other_device(s, group)
+            yield from devices.other_devices(s, group)
     else:
         found = yield from _on_devices(s, groups[0])
         if not found:
             yield from _on_cpu(s, base_settings(s.plan, ()))
-        for group in [*_parts(s, groups[0]), *groups[1:]]:
-            yield from _other_device(s, group)
+        for part in devices.parts(s, groups[0]):
+            yield from devices.other_devices(s, part, is_part=True)
+        yield from devices.splits(s)
+        for group in groups[1:]:
+            yield from devices.other_devices(s, group)
     yield from finals(s)
     yield from context_curve(s)
     yield from longest_context(s)
+    yield from soak(s)
 
 
 def _on_devices(s: Search, group: tuple[str, ...]) -> Asking[bool]:
@@ -55,33 +60,54 @@ def _on_devices(s: Search, group: tuple[str, ...]) -> Asking[bool]:
     if found is None:
         return False
     low, at = found
-    yield from _references(s, base, at)
-    yield from _middle(s, base, at, low)
     spare = 1 if s.is_quick else 3
-    yield from layers.shape(s, base, ladder, spare)
-    yield from _on_best_rung(s, at)
+    if not s.is_quick:
+        yield from _auto_fit(s, base, at)
+    yield from layers.cpu_look(s, base)
+    yield from _prompt_on_device(s, base)
+    if not s.is_quick or _cpu_may_lead(s):
+        yield from layers.cpu_reference(s, base)
     ladder = yield from _branch(s, at, spare)
+    yield from _middle(s, base, at, ladder, low)
+    yield from layers.shape(s, base, ladder, 0 if s.is_quick else 1)
+    best = s.best()
+    if best is not None and not s.bounds.ok(s.ladder[low].of(base)):
+        # the largest was no good although nobody said so: what was tuned there tells little
+        ladder = yield from _branch(s, best.settings, spare)
+    yield from _on_best_rung(s, at)
     yield from _cpu_if_in_reach(s, base)
-    yield from trade.trade(s, at, ladder, spare)
-    yield from _pinned_weights(s, ladder, spare - 1)
+    yield from _pinned_weights(s, spare - 1)
+    yield from _trade(s, at, ladder, spare - 1)
+    yield from _pinned_weights(s, 0)  # what leads now may gain more than what led before
+    if s.is_quick:
+        # with little time the references come last: they hardly ever lead
+        yield from layers.auto_fit(s, base)
+        yield from layers.cpu_reference(s, base)
     return True
 
 
-def _references(s: Search, base: Settings, at: Settings) -> Asking[None]:
-    """Stage 0: llama.cpp's own choice, and the CPU alone."""
+def _auto_fit(s: Search, base: Settings, at: Settings) -> Asking[None]:
+    """Measure llama.cpp's own choice; with a GiB left free there, what does not fit at the top."""
     auto = layers.auto_fit_settings(s, base)
     point = yield from layers.auto_fit(s, base)
     if auto is not None and point is not None and s.is_loaded(auto):
         yield from trade.learn_here(s, auto, at)
-    yield from layers.cpu_reference(s, base)
 
 
-def _middle(s: Search, base: Settings, at: Settings, low: int) -> Asking[None]:
+def _middle(
+    s: Search, base: Settings, at: Settings, ladder: tuple[Rung, ...], low: int
+) -> Asking[None]:
     """Measure one rung in the middle: the curve's shape, and batches that need more memory."""
-    settings = s.ladder[int(low * MIDDLE)].of(base)
-    if s.is_quick or low < 4 or not s.bounds.ok(settings):
+    best = s.best()
+    if best is not None and best.rung in ladder and ladder is not s.ladder:
+        low = ladder.index(best.rung)
+    settings = ladder[int(low * MIDDLE)].of(base)
+    top = s.point(s.ladder[low].of(base)) if ladder is s.ladder else None
+    # the CPU or fewer layers lead: something is wrong at the top, and nobody said what
+    is_odd = top is not None and best is not None and best.request_s < top.request_s / ODD
+    if low < 4 or not s.bounds.ok(settings) or (s.is_quick and not is_odd):
         return
-    point = yield from s.measure("layers", settings, spare=4)
+    point = yield from s.measure("layers", settings, spare=0 if is_odd else 4)
     if point is not None and s.is_loaded(settings):
         yield from trade.learn_here(s, settings, at)
 
@@ -107,38 +133,59 @@ def _branch(s: Search, at: Settings, spare: int) -> Asking[tuple[Rung, ...]]:
     return s.layers if led else s.experts
 
 
-def _pinned_weights(s: Search, ladder: tuple[Rung, ...], spare: int) -> Asking[None]:
-    """Try pinned host weights, and what they change about the best batch."""
+def _pinned_weights(s: Search, spare: int) -> Asking[None]:
+    """Try pinned host weights with what leads."""
     mapped = s.best()
-    if mapped is None:
-        return
-    yield from trade.pinned_weights(s, mapped.settings, spare)
+    if mapped is not None:
+        yield from trade.pinned_weights(s, mapped.settings, spare)
+
+
+def _trade(s: Search, at: Settings, ladder: tuple[Rung, ...], spare: int) -> Asking[None]:
+    """Weigh batch and KV type against layers, with the load mode that leads."""
     best = s.best()
-    if best is not None and best.settings.load_mode is not mapped.settings.load_mode:
-        yield from trade.trade(s, best.settings, ladder, spare)
+    if best is not None and best.settings.devices == at.devices:
+        at = msgspec.structs.replace(at, load_mode=best.settings.load_mode)
+    yield from trade.trade(s, at, ladder, spare)
+
+
+def _prompt_on_device(s: Search, base: Settings) -> Asking[None]:
+    """Keep all layers on the CPU, and large batches on the device, where the CPU decodes faster."""
+    best = s.best()
+    if best is None or s.request_is_pinned("n_gpu_layers"):
+        return
+    decode_s = s.cpu_decode_s()
+    if decode_s is None or decode_s > CPU_DECODES_FASTER * s.shallow_decode_s(best):
+        return
+    at = msgspec.structs.replace(
+        best.settings, n_gpu_layers=0, n_cpu_moe=0, devices=base.devices, n_ubatch=BIG_BATCH
+    )
+    if s.request_is_pinned("n_ubatch"):
+        at = msgspec.structs.replace(at, n_ubatch=base.n_ubatch)
+    if trade.may_pin(s, at):
+        at = msgspec.structs.replace(at, load_mode=LoadMode.NONE)
+    if not s.bounds.ok(at):
+        return
+    point = yield from s.measure("layers", at, spare=1)
+    leader = s.best()
+    if point is not None and leader is not None and leader.settings == point.settings:
+        yield from knobs.tune(s, point.settings, has_cpu_part=True)
+
+
+def _cpu_may_lead(s: Search) -> bool:
+    """Whether the CPU's first look is better than what the device does in an empty context."""
+    best, decode_s = s.best(), s.cpu_decode_s()
+    return best is not None and decode_s is not None and decode_s < s.shallow_decode_s(best)
 
 
 def _cpu_if_in_reach(s: Search, base: Settings) -> Asking[None]:
-    """Give the CPU its own knobs when it leads or nearly does.
-
-    Where it decodes faster than the device, the device may still help with the prompt.
-    """
+    """Give the CPU its own knobs when it leads or nearly does."""
     cpu, best = s.point(layers.cpu_settings(base)), s.best()
-    if best is None:
+    if best is None or cpu is None or cpu.request_s > CPU_IN_REACH * best.request_s:
         return
-    if cpu is not None and cpu.request_s <= CPU_IN_REACH * best.request_s:
-        yield from knobs.tune_threads(s, cpu.settings)
-        leader = s.best()
-        if leader is not None and not leader.settings.devices:
-            yield from knobs.tune(s, cpu.settings, has_cpu_part=True)
-    decode_s = layers.cpu_decode_s(s, base)
-    if decode_s is None or decode_s > 1.05 * best.decode_s:
-        return
-    helped = msgspec.structs.replace(
-        best.settings, n_gpu_layers=0, n_cpu_moe=0, devices=base.devices, n_ubatch=BIG_BATCH
-    )
-    if s.bounds.ok(helped) and not s.request_is_pinned("n_gpu_layers"):
-        yield from s.measure("layers", helped, spare=1)
+    yield from knobs.tune_threads(s, cpu.settings)
+    leader = s.best()
+    if leader is not None and not leader.settings.devices:
+        yield from knobs.tune(s, cpu.settings, has_cpu_part=True)
 
 
 def _on_cpu(s: Search, base: Settings) -> Asking[None]:
@@ -149,29 +196,3 @@ def _on_cpu(s: Search, base: Settings) -> Asking[None]:
     point = yield from s.measure("cpu", at, essential=True)
     if point is not None and point.is_clean:
         yield from knobs.tune(s, at, has_cpu_part=True)
-
-
-def _parts(s: Search, group: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """Return the single devices of ``group`` that could hold everything alone."""
-    top = s.ladder[-1]
-    singles = [(d,) for d in group] if len(group) > 1 else []
-    return [g for g in singles if s.bounds.ok(top.of(base_settings(s.plan, g)))]
-
-
-def _other_device(s: Search, group: tuple[str, ...]) -> Asking[None]:
-    """Stage 1: one short trial on another set of devices; a search there if it is in reach."""
-    best, base = s.best(), base_settings(s.plan, group)
-    top = s.bounds.largest(s.ladder, base)
-    if top is None or not top:
-        return
-    settings = s.ladder[top].of(base)
-    trial = yield from s.ask(
-        "devices", settings, workload=layers.probe_workload(s), reps=(1, 1), max_s=1, spare=1
-    )
-    if trial is None or not usable(trial):
-        return
-    prefill_s, decode_s = fastest(trial)
-    expected_s = s.demand.n_prompt * prefill_s + s.demand.n_gen * decode_s
-    if best is not None and expected_s > DEVICE_IN_REACH * best.request_s:
-        return
-    yield from s.measure("devices", settings, reps=knobs.reps(s), spare=1)

@@ -13,8 +13,10 @@ from app.domain.outcome import OUTCOMES, Outcome
 from app.domain.settings import FlashAttn, Settings
 from app.domain.sweep import BUDGETS, BudgetName, SweepPlan
 from app.domain.trial import Trial, TrialRequest, Workload
-from app.sweep.ladder import Bounds, Fits, Rung, expert_ladder, layer_ladder
-from app.sweep.pick import best_of
+from app.sweep.cost import affordable, fastest, timed_s
+from app.sweep.kin import share_decode
+from app.sweep.ladder import Bounds, Fits, Rung, expert_ladder, layer_ladder, rung_of
+from app.sweep.pick import best_of, pick
 from app.sweep.points import (
     SPILL_BYTES,
     Demand,
@@ -25,23 +27,25 @@ from app.sweep.points import (
     measured_settings,
     usable,
 )
-from app.sweep.speed_model import SpeedModel
-from app.sweep.stats import seconds_per_token
+from app.sweep.proven import Proven
+from app.sweep.speed_model import SpeedModel, family_of
 
 T = TypeVar("T")
 Asking = Generator[TrialRequest, Trial, T]
 
 PROBE_STAGE = "probe"
+ROOM_STAGE = "memory"
 PROBE = Workload(n_prompt=64, n_gen=16, depth=0)
-DECODE_SAMPLE_S = 2.0
-MIN_DECODE_TOK = 8
 SCREEN_GEN = 32
 KNOB_SHARE = 0.6  # of the time budget, when the last knob may begin
 QUICK_KNOB_SHARE = 0.4
 PARTS = 20  # a slow machine's trial is made cheaper until so many fit the time budget
 QUICK_PARTS = 12
 BUDGET_USE = 0.96  # a trial may take a little longer than expected
+QUICK_SAMPLE_S = 8.0  # of passes per trial
 CAUTION = 1.15  # trials take longer than expected more often than shorter
+DISTURBED_FRAC = 1.5  # a disturbance rarely costs more
+MOST_FAILURES = 2  # launches that may run out of memory
 LASTING_CRASHES = ("engine_not_started", "file_lost", "illegal_instruction", "protocol")
 UNMEASURED_RUNG_FACTOR = 1.5  # a rung with fewer layers than any measured one is slower
 
@@ -61,10 +65,8 @@ class Search:
         self.experts: tuple[Rung, ...] = expert_ladder(plan.request, plan.space)
         self.trials: list[Trial] = []
         self.is_cut = False
-        self._good: dict[str, int] = {}
-        self._bad: dict[str, int] = {}
-        self._exact: dict[str, int] = {}
-        self.trusts_growth = True
+        self.proven = Proven()
+        self._built: dict[Workload, tuple[int, dict[Settings, Point]]] = {}
 
     @classmethod
     def of(cls, plan: SweepPlan, fits: Fits, trials: tuple[Trial, ...]) -> "Search":
@@ -109,7 +111,7 @@ class Search:
 
     def points(self) -> dict[Settings, Point]:
         """Return every configuration timed at the goal's depth."""
-        found = build_points(self.trials, self.workload, self.demand)
+        found = self._timed(self.workload)
         if not self.plan.request.pinned:
             return found
         mark = msgspec.structs.replace
@@ -151,7 +153,25 @@ class Search:
 
     def screened(self, settings: Settings) -> Point | None:
         """Return what the cheap workload says about ``settings``."""
-        return self._find(settings, build_points(self.trials, self.screen, self.demand))
+        return self._find(settings, self.screens())
+
+    def is_screened(self, knobs: Settings) -> bool:
+        """Whether the cheap workload ran with ``knobs``, on whatever placement."""
+        family = family_of(knobs)
+        return any(family_of(s) == family for s in self.screens())
+
+    def screens(self) -> dict[Settings, Point]:
+        """Return every configuration timed with the cheap workload."""
+        return self._timed(self.screen)
+
+    def _timed(self, workload: Workload) -> dict[Settings, Point]:
+        """Return every configuration timed with ``workload``; worked out once per trial."""
+        n, points = self._built.get(workload, (-1, {}))
+        if n != len(self.trials):
+            points = build_points(self.trials, workload, self.demand)
+            points = share_decode(points, self.demand)
+            self._built[workload] = (len(self.trials), points)
+        return points
 
     def may_screen(self, settings: Settings) -> bool:
         """Whether knobs may still take time: the rest of the search keeps its share."""
@@ -180,8 +200,24 @@ class Search:
         return sorted((p for p in self.points().values() if p.is_clean), key=lambda p: p.request_s)
 
     def best(self) -> Point | None:
-        """Return the configuration that leads."""
+        """Return the configuration that leads: what the next trial has to beat."""
+        return pick(self.points().values())
+
+    def answer(self) -> Point | None:
+        """Return what would be recommended now, ties resolved."""
         return best_of(self.points().values())
+
+    def shallow_decode_s(self, point: Point) -> float:
+        """Return seconds per generated token of ``point`` in an empty context, if timed there."""
+        placed = [
+            fastest(t)[1]
+            for t in self.trials
+            if usable(t)
+            and not t.request.workload.depth
+            and rung_of(t.request.settings) == point.rung
+            and t.request.settings.devices == point.settings.devices
+        ]
+        return min(placed, default=point.decode_s)
 
     def has_cpu_part(self, settings: Settings) -> bool:
         """Whether decode needs the CPU."""
@@ -198,7 +234,7 @@ class Search:
 
     def model(self, ladder: tuple[Rung, ...]) -> SpeedModel:
         """Return the speed model on ``ladder``."""
-        screened = build_points(self.trials, self.screen, self.demand)
+        screened = self.screens()
         devices = max((t.request.settings.devices for t in self.trials), key=len, default=())
         base = Settings(
             n_gpu_layers=0, n_ctx=self.plan.n_ctx, devices=devices, n_seq_max=self.workload.n_seq
@@ -209,8 +245,22 @@ class Search:
             return None if need.note else sum(need.device_bytes().values())
 
         return SpeedModel(
-            self.points().values(), screened.values(), ladder, self.demand, rung_bytes
+            self.points().values(),
+            screened.values(),
+            ladder,
+            self.demand,
+            rung_bytes,
+            self.cpu_decode_s(),
         )
+
+    def cpu_decode_s(self) -> float | None:
+        """Return the CPU's seconds per generated token in an empty context, if timed."""
+        alone = [
+            fastest(t)[1]
+            for t in self.trials
+            if usable(t) and not t.request.settings.devices and not t.request.workload.depth
+        ]
+        return min(alone, default=None)
 
     def is_loaded(self, settings: Settings) -> bool:
         """Whether the last trial left the weights of ``settings`` in place."""
@@ -221,8 +271,13 @@ class Search:
         return alive and last.request.settings.load_key == settings.load_key
 
     def is_dominated(self, settings: Settings) -> bool:
-        """Whether a smaller need has already run out of memory."""
+        """Whether a smaller need has already run out of memory.
+
+        After two such launches only what is proven to fit may be launched.
+        """
         need = self.bounds.need(settings).device_bytes()
+        if self.n_memory_failures >= MOST_FAILURES and self.proven.knows_any(need):
+            return not self.proven.holds(need)
         for trial in self.trials:
             if not _is_memory_failure(trial):
                 continue
@@ -230,6 +285,32 @@ class Search:
             if failed and all(need.get(d, 0) >= n for d, n in failed.items()):
                 return True
         return False
+
+    def total_bytes(self, settings: Settings) -> int:
+        """Return the need of ``settings`` over all devices, bytes."""
+        return sum(self.bounds.need(settings).device_bytes().values())
+
+    def is_proven(self, settings: Settings) -> bool:
+        """Whether as much as ``settings`` needs has already run on every device."""
+        need = self.bounds.need(settings)
+        return (
+            self.proven.holds(need.device_bytes())
+            and need.note is None
+            and self.bounds.ok(settings)
+        )
+
+    def proven_bytes(self, at: Settings) -> tuple[int, int | None]:
+        """Return the bytes, on the devices of ``at``, that ran, and those that failed."""
+        return self.proven.bracket(self.bounds.need(at).device_bytes())
+
+    @property
+    def trusts_growth(self) -> bool:
+        """Whether growth of shared memory still tells how much there is."""
+        return self.proven.trusts_growth
+
+    def ran_clean(self, trial: Trial) -> bool:
+        """Whether ``trial`` ran without shared memory growing."""
+        return usable(trial) and (trial.shared_growth_bytes or 0) <= SPILL_BYTES
 
     # --- what it costs -------------------------------------------------------------------
 
@@ -298,6 +379,7 @@ class Search:
         if not self.may_spend(settings, work, reps[0], spare=spare):
             self.is_cut = self.is_cut or essential
             return None
+        max_s = min(max_s, QUICK_SAMPLE_S) if self.is_quick else max_s
         fixed_s = self.expected_s(settings, work, 0)
         request = TrialRequest(
             stage=stage,
@@ -308,7 +390,7 @@ class Search:
             max_s=round(max(0.0, min(max_s, self.seconds_left - fixed_s)), 1),
         )
         trial = yield from self._ask_once(request)
-        again = is_disturbed(trial) or self._may_be_chance(trial)
+        again = self._is_spoilt(trial) or self._may_be_chance(trial)
         if again and self.may_spend(settings, work, reps[0], spare=spare):
             trial = yield from self._ask_once(request)
         return trial
@@ -331,6 +413,26 @@ class Search:
             stage, settings, reps=reps, max_s=max_s, spare=spare, essential=essential
         )
         return None if trial is None else self.points().get(measured_settings(trial))
+
+    def _is_spoilt(self, trial: Trial) -> bool:
+        """Whether ``trial`` was disturbed and could lead without that."""
+        if not is_disturbed(trial) or self._stays_hot():
+            return False
+        best = self.best()
+        if best is None or not usable(trial):
+            return True
+        prefill_s, decode_s = fastest(trial)
+        time_s = self.demand.n_prompt * prefill_s + self.demand.n_gen * decode_s
+        return time_s <= DISTURBED_FRAC * best.request_s
+
+    def _stays_hot(self) -> bool:
+        """Whether repeating a throttled trial did not help before."""
+        hot = [
+            (t.request.settings, t.request.workload)
+            for t in self.trials
+            if t.outcome is Outcome.THROTTLED
+        ]
+        return len(hot) > len(set(hot))
 
     def _may_be_chance(self, trial: Trial) -> bool:
         """Whether ``trial`` crashed in a way that need not happen again.
@@ -359,68 +461,26 @@ class Search:
         need = self.bounds.need(trial.request.settings).device_bytes()
         growth = trial.shared_growth_bytes or 0
         if _is_memory_failure(trial) or (growth > SPILL_BYTES and not self.trusts_growth):
-            self.reject(need)
+            self.proven.failed(need)
         elif growth > SPILL_BYTES:
-            # what did not fit went to shared memory: the rest is what there is, exactly
-            room = {d: n - growth + SPILL_BYTES for d, n in need.items()}
-            self._exact = {d: min(n, self._exact.get(d, n)) for d, n in room.items()}
-            self._set_ceiling()
-        elif usable(trial):
-            if any(need.get(d, 0) > n for d, n in self._exact.items()):
-                self._distrust_growth()
-            self._good = {d: max(n, self._good.get(d, 0)) for d, n in need.items()}
-            self._set_ceiling()
-
-    def _distrust_growth(self) -> None:
-        """More ran clean than growth of shared memory left room for: what spilled only bounds."""
-        self.trusts_growth, self._exact = False, {}
-        for trial in self.trials:
-            if (trial.shared_growth_bytes or 0) > SPILL_BYTES:
-                self.reject(self.bounds.need(trial.request.settings).device_bytes())
+            self.proven.grew(need, growth)
+        elif usable(trial) and self.proven.ran(need):
+            # more ran clean than growth left room for: what spilled only bounds
+            for spilled in self.trials:
+                if (spilled.shared_growth_bytes or 0) > SPILL_BYTES:
+                    settings = spilled.request.settings
+                    self.proven.failed(self.bounds.need(settings).device_bytes())
+        self._set_ceiling()
 
     def reject(self, need: dict[str, int]) -> None:
         """Note that ``need`` bytes per device are too many, whatever the devices report."""
-        self._bad = {d: min(n, self._bad.get(d, n)) for d, n in need.items()}
+        self.proven.failed(need)
         self._set_ceiling()
 
     def _set_ceiling(self) -> None:
-        """Between what ran and what did not: half way while one more failure is acceptable."""
-        daring = 0.0 if self.n_memory_failures > 1 else 0.5
-        ceiling: dict[str, float] = {}
-        for device, n_bytes in self._bad.items():
-            good = self._good.get(device, 0)
-            ceiling[device] = good + (n_bytes - good) * daring if good else n_bytes - 1
-        for device, n_bytes in self._exact.items():
-            ceiling[device] = min(n_bytes, ceiling.get(device, n_bytes))
-        self.bounds.ceiling = ceiling
-
-
-def timed_s(workload: Workload, speed: tuple[float, float], reps: int) -> float:
-    """Return the seconds of filling, warm-ups and ``reps`` passes at ``speed`` (s per token)."""
-    prefill_s, decode_s = speed
-    decode = min(workload.n_gen * decode_s, max(DECODE_SAMPLE_S, MIN_DECODE_TOK * decode_s))
-    prompt = workload.n_prompt * prefill_s
-    fill = workload.depth * prefill_s
-    return fill + 2 * prompt + MIN_DECODE_TOK * decode_s + reps * (prompt + decode)
-
-
-def affordable(workload: Workload, speed: tuple[float, float], limit_s: float) -> Workload:
-    """Return ``workload``, made shallower and shorter until three passes take ``limit_s``."""
-    while timed_s(workload, speed, 3) > limit_s:
-        if workload.depth > workload.n_prompt:
-            workload = msgspec.structs.replace(workload, depth=workload.depth // 2)
-        elif workload.n_prompt > 64:
-            workload = msgspec.structs.replace(workload, n_prompt=workload.n_prompt // 2)
-        elif workload.depth:
-            workload = msgspec.structs.replace(workload, depth=0)
-        else:
-            break
-    return workload
-
-
-def fastest(trial: Trial) -> tuple[float, float]:
-    """Return the least seconds per token (prefill, decode) of a trial's passes."""
-    return min(seconds_per_token(trial.prefill)), min(seconds_per_token(trial.decode))
+        """Half way between what ran and what did not, while one more failure is acceptable."""
+        daring = 0.0 if self.n_memory_failures >= MOST_FAILURES else 0.5
+        self.bounds.ceiling = self.proven.ceiling(daring)
 
 
 def _is_memory_failure(trial: Trial) -> bool:

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from app.domain.record import Record
-from app.domain.settings import LoadMode, Settings
+from app.domain.settings import FlashAttn, LoadMode, Settings
+from app.sweep.kin import kin_of
 from app.sweep.ladder import Rung, rung_of
 from app.sweep.points import Demand, Point
 
@@ -40,6 +41,7 @@ class SpeedModel:
         ladder: tuple[Rung, ...],
         need: Demand,
         rung_bytes: Callable[[int], int | None],
+        cpu_decode_s: float | None = None,
     ) -> None:
         """Fit the points with a speed that lie on ``ladder``.
 
@@ -49,10 +51,12 @@ class SpeedModel:
             ladder: The placements.
             need: The goal's request.
             rung_bytes: Device memory of a rung, ``None`` where it is not known.
+            cpu_decode_s: Seconds per token of the CPU alone: gives a line where one rung is timed.
         """
         self._need = need
         self._ladder = ladder
         self._bytes = rung_bytes
+        self._cpu_decode_s = cpu_decode_s
         self._index = {rung: i for i, rung in enumerate(ladder)}
         self._families = self._by_family(points)
         self._screened = self._by_family(screened)
@@ -80,18 +84,32 @@ class SpeedModel:
         own = self._families.get(family, {})
         if index in own or len(own) > 1:
             return self._on_line(own, index)
-        twin = self._by_load_mode(family, index)
-        if not own and twin is not None:
+        twin = None if own else self._by_load_mode(family, index)
+        if twin is not None:
             return twin
-        base_family = max(self._families, key=lambda f: len(self._families[f]))
-        base = self._families[base_family]
-        expected = self._on_line(base, index)
         if own:
-            return self._shifted(expected, own, base, index)
-        screened = self._screened
-        return self._shifted(
-            expected, screened.get(family, {}), screened.get(base_family, {}), index
-        )
+            base = self._families[self._base_family()]
+            of_cache = _acts_on_device(family, self._base_family())
+            return self._shifted(self._on_line(base, index), own, base, index, of_cache=of_cache)
+        screened = self._screened.get(family, {})
+        known = max(self._families, key=lambda f: self._kinship(f, family, screened))
+        expected = self.phases(known, index)
+        if expected is None:
+            return None
+        of_cache = _acts_on_device(family, known)
+        base = self._screened.get(known, {})
+        return self._shifted(expected, screened, base, index, of_cache=of_cache)
+
+    def _base_family(self) -> Settings:
+        return max(self._families, key=lambda f: (bool(f.devices), len(self._families[f])))
+
+    def _kinship(
+        self, known: Settings, family: Settings, screened: Mapping[int, Phases]
+    ) -> tuple[bool, int, bool, int]:
+        """Return how well the measured family ``known`` tells what ``family`` does."""
+        shared = set(self._screened.get(known, {})) & set(screened)
+        same = known.devices == family.devices
+        return same, len(shared), kin_of(known) == kin_of(family), len(self._families[known])
 
     def _by_load_mode(self, family: Settings, index: int) -> Phases | None:
         """Return copied weights' times from the mapped ones', by what another family gained."""
@@ -122,7 +140,7 @@ class SpeedModel:
             return line[index]
         known = sorted(line)
         if len(known) == 1:
-            return line[known[0]]
+            return self._from_cpu(line[known[0]], known[0], index)
         above = [k for k in known if k > index]
         below = [k for k in known if k < index]
         if above and below:
@@ -138,6 +156,15 @@ class SpeedModel:
             max(mixed[0], min(first[0], second[0]) / 10),
             max(mixed[1], min(first[1], second[1]) / 10),
         )
+
+    def _from_cpu(self, one: Phases, known: int, index: int) -> Phases:
+        """Continue from the CPU alone through ``one`` point; prefill as there."""
+        here, there = self._place(index)[1], self._place(known)[1]
+        has_layers = self._ladder[known].n_gpu_layers > 0
+        if self._cpu_decode_s is None or there <= 0 or not has_layers:
+            return one
+        decode = self._cpu_decode_s + (one[1] - self._cpu_decode_s) * here / there
+        return one[0], max(decode, one[1] / 10)
 
     def _mix(self, line: Mapping[int, Phases], ends: list[int], index: int) -> Phases:
         """Return the point at ``index`` of the line through the two ``ends``, per phase."""
@@ -159,12 +186,19 @@ class SpeedModel:
         return float(known), start + EXPERT_SHARE * (known - start)
 
     def _shifted(
-        self, expected: Phases, own: Mapping[int, Phases], base: Mapping[int, Phases], index: int
+        self,
+        expected: Phases,
+        own: Mapping[int, Phases],
+        base: Mapping[int, Phases],
+        index: int,
+        *,
+        of_cache: bool,
     ) -> Phases:
         """Return ``expected`` of the base family as the other family would have it.
 
         Two shared rungs give a difference that is linear in rungs (a batch acts on the layers in
-        RAM); one gives a factor; none leaves it.
+        RAM); one gives a factor, or where the families differ in their cache (``of_cache``) a
+        difference per layer on the device; none leaves it.
         """
         shared = sorted(set(own) & set(base), key=lambda i: (abs(i - index), i))[:2]
         if len(shared) == 2:
@@ -178,16 +212,33 @@ class SpeedModel:
             return expected
         nearest = min(own, key=lambda i: abs(i - index))
         there = self._on_line(base, nearest)
+        layers = self._ladder[nearest].n_gpu_layers
+        if of_cache and layers:
+            gap, share = _minus(own[nearest], there), self._ladder[index].n_gpu_layers / layers
+            return (
+                max(expected[0] + share * gap[0], expected[0] / 10),
+                max(expected[1] + share * gap[1], expected[1] / 10),
+            )
         return expected[0] * own[nearest][0] / there[0], expected[1] * own[nearest][1] / there[1]
 
 
 def family_of(settings: Settings) -> Settings:
-    """Return ``settings`` without its placement: what shares one curve."""
-    return msgspec.structs.replace(settings, n_gpu_layers=0, n_cpu_moe=0)
+    """Return ``settings`` without its placement: what shares one curve.
+
+    Flash attention ``auto`` means on: a question never says what it became.
+    """
+    flash = FlashAttn.OFF if settings.flash_attn is FlashAttn.OFF else FlashAttn.ON
+    return msgspec.structs.replace(settings, n_gpu_layers=0, n_cpu_moe=0, flash_attn=flash)
 
 
 def _mapped(family: Settings) -> Settings:
     return msgspec.structs.replace(family, load_mode=LoadMode.MMAP)
+
+
+def _acts_on_device(family: Settings, other: Settings) -> bool:
+    """Whether the families differ in what acts on the layers on the device: the cache."""
+    keys = ("flash_attn", "type_k", "type_v")
+    return any(getattr(family, k) != getattr(other, k) for k in keys)
 
 
 def _minus(a: Phases, b: Phases) -> Phases:

@@ -4,31 +4,47 @@ from collections.abc import Iterator
 
 import msgspec
 
-from app.domain.settings import LoadMode, Settings
-from app.sweep.knobs import DEFAULT_UBATCH, kv_variants, prefill_share, reps, screen_reps, ubatches
+from app.domain.settings import FlashAttn, LoadMode, Settings
+from app.sweep.knobs import (
+    DEFAULT_UBATCH,
+    LEAST_GAIN_FRAC,
+    kv_variants,
+    prefill_share,
+    reps,
+    screen_reps,
+    ubatches,
+)
 from app.sweep.ladder import Rung
-from app.sweep.pick import KV_GAIN
+from app.sweep.pick import FULL_TYPES, KV_GAIN
 from app.sweep.points import Point
 from app.sweep.search import Asking, Search
 
 WORTH_A_LOAD = 1.01  # a predicted time within 1 % of the best may turn out better
+WORTH_A_SPARE_LOAD = 1.03  # and within 3 % where many loads are left
+MANY_LOADS = 4
 CLEAR_GAIN = 1.03
-PINNED_RAM_FRAC = 0.4
+PINNED_RAM_FRAC = 0.5  # of RAM may be pinned: the rest of the system needs some that moves
 PINNED_GAIN_FRAC = 0.75  # of the prefill time, at most (3.8–4.8× measured)
 
 
 def variants(s: Search, at: Settings) -> Iterator[Settings]:
-    """Yield ``at`` and the combinations of batch and KV type that need other memory."""
+    """Yield ``at`` and the combinations of batch, KV type, flash that need other memory."""
     batches = [at.n_ubatch]
     if not s.request_is_pinned("n_ubatch"):
         batches += [*ubatches(at), DEFAULT_UBATCH]
-    for kind in (at, *kv_variants(s, at)):
+    off = msgspec.structs.replace(at, flash_attn=FlashAttn.OFF)
+    kinds = [at, *kv_variants(s, at)]
+    kinds += [off] if may_turn_off_flash(s, at) and s.is_screened(off) else []
+    for kind in kinds:
         for n in dict.fromkeys(batches):
             yield msgspec.structs.replace(kind, n_ubatch=n)
 
 
 def learn_here(s: Search, here: Settings, at: Settings) -> Asking[None]:
-    """Screen on the loaded placement of ``here`` the larger batches that do not fit at ``at``'s."""
+    """Screen on the loaded placement of ``here`` what does not fit at ``at``'s.
+
+    That is larger batches, and flash attention off, which needs memory for its scores.
+    """
     point = s.point(here)
     if point is None or point.request is None or s.request_is_pinned("n_ubatch"):
         return
@@ -39,11 +55,23 @@ def learn_here(s: Search, here: Settings, at: Settings) -> Asking[None]:
         too_big = not s.bounds.ok(msgspec.structs.replace(at, n_ubatch=n))
         if n <= at.n_ubatch or bound < 0.02 or not too_big or not s.bounds.ok(rival):
             continue
-        for settings in (local, rival):
-            if s.screened(settings) is None and s.may_screen(settings):
-                yield from s.ask(
-                    "ubatch", settings, workload=s.screen, reps=screen_reps(s), max_s=8
-                )
+        yield from _screen_both(s, local, rival, "ubatch")
+    off = msgspec.structs.replace(local, flash_attn=FlashAttn.OFF)
+    too_big = not s.bounds.ok(msgspec.structs.replace(at, flash_attn=FlashAttn.OFF))
+    if may_turn_off_flash(s, at) and too_big and s.bounds.ok(off):
+        yield from _screen_both(s, local, off, "flash_attn")
+
+
+def may_turn_off_flash(s: Search, at: Settings) -> bool:
+    """Whether flash attention is on by choice: a quantised cache needs it."""
+    plain = at.type_v in FULL_TYPES and at.flash_attn is not FlashAttn.OFF
+    return plain and not s.request_is_pinned("flash_attn")
+
+
+def _screen_both(s: Search, held: Settings, rival: Settings, stage: str) -> Asking[None]:
+    for settings in (held, rival):
+        if s.screened(settings) is None and s.may_screen(settings):
+            yield from s.ask(stage, settings, workload=s.screen, reps=screen_reps(s), max_s=8)
 
 
 def trade(s: Search, at: Settings, ladder: tuple[Rung, ...], spare: int) -> Asking[None]:
@@ -57,8 +85,16 @@ def trade(s: Search, at: Settings, ladder: tuple[Rung, ...], spare: int) -> Aski
         rival, time_s = found
         tried.add(rival)
         # a clear gain is worth more than telling close finalists apart
-        keep = min(spare, 1) if best.request_s > CLEAR_GAIN * time_s else spare
+        keep = 0 if best.request_s > CLEAR_GAIN * time_s else spare
         yield from s.measure("layers", rival, reps=reps(s), spare=keep)
+
+
+def may_pin(s: Search, at: Settings) -> bool:
+    """Whether the weights that ``at`` leaves in RAM may be copied and pinned there."""
+    model, host = s.plan.space.model, s.plan.space.host
+    in_ram = model.file_bytes - s.total_bytes(at)
+    allowed = not s.request_is_pinned("load_mode")
+    return allowed and 0 < in_ram <= PINNED_RAM_FRAC * host.ram_bytes
 
 
 def pinned_weights(s: Search, at: Settings, spare: int) -> Asking[None]:
@@ -66,17 +102,24 @@ def pinned_weights(s: Search, at: Settings, spare: int) -> Asking[None]:
     point = s.point(at)
     if point is None or point.request is None or s.request_is_pinned("load_mode"):
         return
-    if at.load_mode is LoadMode.NONE or not at.devices:
+    if at.load_mode is LoadMode.NONE or not at.devices or not may_pin(s, at):
         return
-    model, host = s.plan.space.model, s.plan.space.host
-    in_ram = model.file_bytes - point.total_bytes
-    if in_ram <= 0 or in_ram > PINNED_RAM_FRAC * host.ram_bytes:
+    gain = prefill_share(s, point) * PINNED_GAIN_FRAC
+    if gain < LEAST_GAIN_FRAC:
         return
-    if prefill_share(s, point) * PINNED_GAIN_FRAC < 0.02:
-        return
+    spare = min(spare, 1) if gain > CLEAR_GAIN - 1 else spare
     pinned = msgspec.structs.replace(at, load_mode=LoadMode.NONE)
-    if s.bounds.ok(pinned):
+    if s.bounds.ok(pinned) and not _is_known_to_gain_nothing(s, pinned, point):
         yield from s.measure("load_mode", pinned, reps=reps(s), spare=spare)
+
+
+def _is_known_to_gain_nothing(s: Search, pinned: Settings, mapped: Point) -> bool:
+    """Whether copied weights were timed elsewhere and promise nothing here."""
+    if not any(p.settings.load_mode is LoadMode.NONE and p.settings.devices for p in s.clean()):
+        return False
+    ladder = s.experts if mapped.rung in s.experts else s.layers
+    guess = s.model(ladder).predict(pinned)
+    return guess is None or guess.request_s > (1 - LEAST_GAIN_FRAC) * mapped.request_s
 
 
 def _most_promising(
@@ -103,7 +146,8 @@ def _most_promising(
     if not found:
         return None
     time_s, _, settings = min(found, key=lambda f: f[:2])
-    return (settings, time_s) if time_s <= WORTH_A_LOAD * best.request_s else None
+    worth = WORTH_A_SPARE_LOAD if s.loads_left >= MANY_LOADS else WORTH_A_LOAD
+    return (settings, time_s) if time_s <= worth * best.request_s else None
 
 
 def _moved(settings: Settings, to: Settings) -> Settings:

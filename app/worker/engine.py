@@ -246,10 +246,13 @@ class Engine:
         # arrays and callbacks must live until the call returns
         device_list = (ctypes.c_void_p * (len(handles) + 1))(*handles)
         overrides = parameters.expert_overrides(settings.n_cpu_moe)
+        shares = parameters.split_shares(settings.tensor_split)
         callback = llama.llama_progress_callback(self._progress(on_progress))
         params.devices = ctypes.addressof(device_list)
         params.tensor_buft_overrides = ctypes.addressof(overrides) if overrides else None
         params.n_gpu_layers = settings.n_gpu_layers
+        if shares is not None:
+            params.tensor_split = shares
         params.load_mode = parameters.LOAD_MODE[settings.load_mode]
         params.progress_callback = callback
         params.no_alloc = no_alloc

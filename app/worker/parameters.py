@@ -6,7 +6,7 @@ import os
 import psutil
 
 from app.domain.outcome import Outcome
-from app.domain.settings import FlashAttn, LoadMode, Settings
+from app.domain.settings import SPLIT, FlashAttn, LoadMode, Settings, Switch
 from app.worker import native
 from app.worker.cancel import CancelFlag, EngineFailure
 from app.worker.native import llama
@@ -46,6 +46,8 @@ def context_params(settings: Settings, cancel: CancelFlag, n_outputs: int = 1) -
     params.swa_full = False
     params.kv_unified = False
     params.no_perf = True
+    params.offload_kqv = settings.offload_kqv is Switch.ON
+    params.op_offload = settings.op_offload is Switch.ON
     params.abort_callback = llama.ggml_abort_callback(cancel.function)
     params.abort_callback_data = cancel.data
     return params
@@ -71,6 +73,22 @@ def physical_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         logical = len(os.sched_getaffinity(0))
     return max(1, min(psutil.cpu_count(logical=False) or logical, logical))
+
+
+def split_shares(tensor_split: str) -> ctypes.Array[ctypes.c_float] | None:
+    """Return the shares of the devices in llama.cpp's array; ``None`` = by free memory.
+
+    Raises:
+        EngineFailure: It is not a list of numbers, more than there may be devices, or all 0.
+    """
+    if not tensor_split:
+        return None
+    most = int(llama.llama_max_devices())
+    shares = [float(n) for n in tensor_split.split(",")] if SPLIT.fullmatch(tensor_split) else []
+    if not any(shares) or len(shares) > most:
+        message = f"{tensor_split!r} does not split a model over at most {most} devices."
+        raise EngineFailure(Outcome.UNSUPPORTED, "bad_tensor_split", message)
+    return (ctypes.c_float * most)(*shares)
 
 
 def expert_overrides(n_cpu_moe: int) -> ctypes.Array[native.BuftOverride] | None:

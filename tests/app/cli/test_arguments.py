@@ -66,3 +66,11 @@ def test_pins() -> None:
     for bad in ("n_ubatch", "speed=3", "devices=CUDA0", "n_ubatch=x"):
         with pytest.raises(UsageProblem):
             parse_pins([bad], 32)
+
+
+def test_a_split_is_a_list_of_whole_numbers() -> None:
+    """``--tensor-split`` and ``--pin tensor_split=…`` take one number per device, nothing else."""
+    assert parse_pins(["tensor_split=3,1"], None) == {"tensor_split": "3,1"}
+    for wrong in ("3;1", "", "a,b", "-1,2", "1,"):
+        with pytest.raises(UsageProblem):
+            parse_pins([f"tensor_split={wrong}"], None)

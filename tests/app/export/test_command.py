@@ -34,7 +34,7 @@ SPELLINGS = {
     '-ot "blk\\.[0-3]\\.ffn_.*=CPU" -ot exps=CPU': {
         "override_tensor": "blk\\.[0-3]\\.ffn_.*=CPU,exps=CPU"
     },
-    "-nkvo --fit off": {"kv_offload": "off", "fit": "off"},
+    "-nkvo --fit off": {"offload_kqv": "off", "fit": "off"},
 }
 
 
@@ -73,7 +73,7 @@ def test_switches_of_llama_bench_have_values() -> None:
     """There ``--mmap 0`` means no mapping, and ``-nkvo 0`` the usual cache."""
     options = read_command("llama-bench -m a.gguf --mmap 0 -fa 1 -nkvo 0").options
     assert options["load_mode"] == "none"
-    assert options["kv_offload"] == "on"
+    assert options["offload_kqv"] == "on"
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_koboldcpp_device_choice(devices: tuple[str, ...], expected: dict[str, o
     exported = render(with_settings(devices=devices), "koboldcpp")
     document = json.loads(exported.text)
     assert {k: v for k, v in document.items() if k.startswith("use") and k != "usemmap"} == expected
-    assert any("devices" in n for n in exported.notes) is bool(devices and not expected)
+    assert any("The devices (" in n for n in exported.notes) is bool(devices and not expected)
 
 
 def test_koboldcpp_levels_and_batches() -> None:
@@ -74,7 +74,8 @@ def test_koboldcpp_levels_and_batches() -> None:
     assert (document["quantkv"], document["batchsize"], document["moecpu"]) == (1, 1024, 3)
     odd = render(with_settings(n_ubatch=768, type_k="f16", type_v="q4_0"), "koboldcpp")
     assert json.loads(odd.text)["batchsize"] == 512
-    assert len(odd.notes) == 3
+    assert len(odd.notes) == 5
+    assert any("split over the devices (3,1)" in n for n in odd.notes)
 
 
 def _load_fields(exported: Exported) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 import contextlib
 import sys
+import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
@@ -275,3 +276,34 @@ def test_load_waits_until_memory_is_back() -> None:
     run(rig)
     rig.close()
     assert asked == ["CUDA0"] * 4
+
+
+def test_a_file_that_was_replaced_is_not_loaded(tmp_path: Path) -> None:
+    """Another file under the model's name: the next load is refused by name, the same one runs."""
+    path = tmp_path / "model.gguf"
+    path.write_bytes(b"GGUF")
+    rig = WorkerRig(
+        msgspec.structs.replace(a_model(), file_bytes=1000, path=str(path)),
+        SearchHost(cores_physical=1, cores_logical=1, ram_bytes=1 << 30),
+        launch=faulty("abort@decode"),
+    )
+    try:
+        assert run(rig).outcome is Outcome.CRASHED
+        path.write_bytes(b"GGUF of another model")
+        trial = run(rig)
+    finally:
+        rig.close()
+    assert trial.outcome is Outcome.LOAD_FAILED
+    assert trial.error is not None
+    assert trial.error.code == "file_replaced"
+
+
+def test_a_clock_that_jumps_costs_nothing(
+    rigs: list[WorkerRig], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Durations come from a clock that nobody sets: a jump of a day changes neither."""
+    jumps = iter(range(0, 86_400 * 1000, 86_400))
+    monkeypatch.setattr(time, "time", lambda: float(next(jumps)))
+    trial = run_with(rigs)
+    assert trial.outcome is Outcome.OK
+    assert 0 <= trial.elapsed_s < 3600

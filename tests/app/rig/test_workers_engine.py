@@ -14,7 +14,7 @@ from app.domain.events import RigEvent, TrialFinished, TrialProgress
 from app.domain.machine import GpuKind
 from app.domain.model import ModelSpec
 from app.domain.outcome import Outcome
-from app.domain.settings import LoadMode, Settings
+from app.domain.settings import LoadMode, Settings, Switch
 from app.domain.sweep import SearchHost
 from app.domain.trial import Trial, TrialRequest, Workload
 from app.domain.units import MIB
@@ -273,3 +273,51 @@ def test_remote_device_that_is_not_there_is_a_problem() -> None:
     with pytest.raises(EnvironmentProblem) as caught:
         planner.engine()
     assert caught.value.info.code == "remote_unreachable"
+
+
+def on_two(rig: WorkerRig, **changes: object) -> dict[str, int]:
+    """Return what each of two devices would hold of the tiny model."""
+    devices = tuple(d.id for d in rig.space().devices)
+    settings = msgspec.structs.replace(SMALL, n_gpu_layers=99, devices=devices, **changes)
+    planned = rig.plan(settings)
+    assert not isinstance(planned, ErrorInfo), planned
+    return {d.device: d.weights_bytes or 0 for d in planned if d.device != "host"}
+
+
+def test_split_over_two_devices(device: str, tiny: ModelSpec) -> None:
+    """The shares move weights from one device to the other; nonsense is refused, not launched."""
+    with rpc_device() as second:
+        rig = rig_with(device, second, spec=tiny)
+        try:
+            first, other = (d.id for d in rig.space().devices)
+            left = on_two(rig, tensor_split="9,1")
+            right = on_two(rig, tensor_split="1,9")
+            assert left[first] > right[first]
+            assert left[other] < right[other]
+            bad = rig.plan(msgspec.structs.replace(SMALL, devices=(first,), tensor_split="0,0"))
+            assert isinstance(bad, ErrorInfo)
+            assert bad.code == "bad_tensor_split"
+        finally:
+            rig.close()
+
+
+def test_cache_and_batches_off_the_device(device: str, tiny: ModelSpec) -> None:
+    """Without ``offload_kqv`` the device holds no cache; a trial runs with both switched off."""
+    rig = rig_with(device, spec=tiny)
+    try:
+        name = rig.space().devices[0].id
+        on = msgspec.structs.replace(SMALL, n_gpu_layers=99, devices=(name,))
+        off = msgspec.structs.replace(on, offload_kqv=Switch.OFF, op_offload=Switch.OFF)
+        kv = {}
+        for settings in (on, off):
+            planned = rig.plan(settings)
+            assert not isinstance(planned, ErrorInfo)
+            kv[settings.offload_kqv] = planned[0].kv_cache_bytes
+        assert kv[Switch.ON]
+        assert not kv[Switch.OFF]
+        trial = run(rig, off)
+        assert trial.outcome is Outcome.OK, trial.error
+        assert trial.effective is not None
+        assert trial.effective.offload_kqv is Switch.OFF
+    finally:
+        rig.close()

@@ -170,5 +170,6 @@ def test_a_short_context_shortens_the_workload(tmp_path: Path) -> None:
 def test_what_has_no_place_is_said(tmp_path: Path) -> None:
     """Options that matter and cannot be measured here are named; their defaults are not."""
     found = resolved(tmp_path, "-ngl 5 -np 1 -nkvo -sm layer --lora a.gguf")
-    assert codes(found) == ["not_represented", "not_represented"]
+    assert codes(found) == ["not_represented"]
+    assert found.settings.offload_kqv == "off"
     assert json.dumps([note.data for note in found.notes]).count("a.gguf") == 1

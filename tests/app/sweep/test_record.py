@@ -30,7 +30,7 @@ from tests.fakes.rigs import machine, plan_for, point, replay, search
     ],
 )
 def test_replay_recommends_the_same(tmp_path: Path, recorded_machine: SimulatedMachine) -> None:
-    """Fitting, partial, pinned, spilling, with experts, on the CPU: the same settings again."""
+    """Fitting, partial, pinned, spilling, with experts, on the CPU: the same, or within 2 %."""
     rig, dry_runs, result = SimulatedRig(recorded_machine), DryRuns(), None
     plan = plan_for(rig, SweepRequest())
     for event in run_sweep(plan, rig, (), dry_runs):
@@ -42,7 +42,12 @@ def test_replay_recommends_the_same(tmp_path: Path, recorded_machine: SimulatedM
     write_replay(recorded(plan, result.trials, dry_runs), path)
     again = search(ReplayRig(path), plan.request)
     assert again.recommended is not None
-    assert again.recommended.settings == result.recommended.settings
+    first, second = (
+        rig.true_request_s(r.recommended.settings, plan.request)
+        for r in (result, again)
+        if r.recommended is not None
+    )
+    assert second == pytest.approx(first, rel=0.02)
     assert again.recommended.request_s == pytest.approx(result.recommended.request_s, rel=0.03)
 
 
