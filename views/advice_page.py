@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from app.advice.text import render
-from app.domain.errors import Bug
 from app.domain.finding import Finding, Severity
+from views import words
 from views.page import Page, scrolling
 from views.widgets import Card, EmptyState, Kit, Pill, text_label
 
@@ -79,7 +78,5 @@ class AdvicePage(Page):
 
 def sentence(section: str, finding: Finding) -> str:
     """Return a text of the finding; its code where a text is missing."""
-    try:
-        return render(section, finding.id, finding.evidence)
-    except Bug:
-        return finding.id.replace("_", " ") if section == "finding" else ""
+    text = words.sentence(section, finding.id, finding.evidence)
+    return text or (finding.id.replace("_", " ") if section == "finding" else "")

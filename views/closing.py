@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtWidgets import QMessageBox, QWidget
+
+translate = QCoreApplication.translate
 
 
 def ask_before_closing(window: QWidget, finish: Callable[[], None]) -> QMessageBox:
@@ -13,13 +15,13 @@ def ask_before_closing(window: QWidget, finish: Callable[[], None]) -> QMessageB
     """
     box = QMessageBox(window)
     box.setIcon(QMessageBox.Icon.Question)
-    box.setWindowTitle(box.tr("A search is running"))
-    box.setText(box.tr("A search is running. Stop it and close RigTune?"))
+    box.setWindowTitle(translate("Closing", "A search is running"))
+    box.setText(translate("Closing", "A search is running. Stop it and close RigTune?"))
     box.setInformativeText(
-        box.tr("What was measured is kept, and the next search can go on from there.")
+        translate("Closing", "What was measured is kept, and the next search can go on from there.")
     )
-    close = box.addButton(box.tr("Stop and Close"), QMessageBox.ButtonRole.AcceptRole)
-    stay = box.addButton(box.tr("Keep Searching"), QMessageBox.ButtonRole.RejectRole)
+    close = box.addButton(translate("Closing", "Stop and Close"), QMessageBox.ButtonRole.AcceptRole)
+    stay = box.addButton(translate("Closing", "Keep Searching"), QMessageBox.ButtonRole.RejectRole)
     box.setDefaultButton(stay)
     box.setEscapeButton(stay)
     box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QStackedWidget, QWidget
 from typing_extensions import override
 
 from app.advice.rules import machine_findings
-from app.advice.text import catalogue
+from app.advice.text import LANGUAGES, catalogue
 from app.domain.errors import ErrorInfo
 from app.domain.machine import Machine
 from views.advice_page import AdvicePage
@@ -167,7 +167,8 @@ class MainWindow(QMainWindow):
         def look(_cancel: threading.Event) -> Iterator[object]:
             session = self._session
             if session is None:
-                catalogue("en")  # read here, because the GUI thread opens no file
+                for language in LANGUAGES:  # read here, because the GUI thread opens no file
+                    catalogue(language)
                 session = self._open_session()
                 yield _Opened(session)
             yield session.machine(refresh=refresh)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
+from PySide6.QtCore import QCoreApplication
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 from PySide6.QtWidgets import QMainWindow, QMenu, QMessageBox
 
@@ -11,6 +12,8 @@ from app.runtime import version
 from views.colors import Scheme
 from views.sidebar import PageEntry
 from views.widgets import Kit
+
+translate = QCoreApplication.translate
 
 Shortcut = QKeySequence.StandardKey | str | None
 
@@ -62,26 +65,24 @@ class Menus:
         return action
 
     def _file(self) -> None:
-        tr = self._window.tr
-        menu = self._window.menuBar().addMenu(tr("&File"))
+        menu = self._window.menuBar().addMenu(translate("Menus", "&File"))
         key = QKeySequence.StandardKey
-        self._add(menu, tr("&Open Model…"), key.Open, self._pages.open_model)
-        self._add(menu, tr("&New Chat"), key.New, self._pages.new_chat)
+        self._add(menu, translate("Menus", "&Open Model…"), key.Open, self._pages.open_model)
+        self._add(menu, translate("Menus", "&New Chat"), key.New, self._pages.new_chat)
         menu.addSeparator()
         quit_keys = key.Quit if QKeySequence.keyBindings(key.Quit) else "Ctrl+Q"
-        self._add(menu, tr("&Quit"), quit_keys, self._window.close)
+        self._add(menu, translate("Menus", "&Quit"), quit_keys, self._window.close)
 
     def _view(self) -> None:
-        tr = self._window.tr
-        menu = self._window.menuBar().addMenu(tr("&View"))
+        menu = self._window.menuBar().addMenu(translate("Menus", "&View"))
         for index, entry in enumerate(self._pages.entries):
             slot = partial(self._pages.open_page, entry.key)
             self._add(menu, entry.label, f"Ctrl+{index + 1}", slot)
         menu.addSeparator()
         looks = QActionGroup(menu)
         names = {
-            Scheme.AUTO: tr("Look: as the &System"), Scheme.LIGHT: tr("Look: &Light"),
-            Scheme.DARK: tr("Look: &Dark"),
+            Scheme.AUTO: translate("Menus", "Look: as the &System"), Scheme.LIGHT: translate("Menus", "Look: &Light"),
+            Scheme.DARK: translate("Menus", "Look: &Dark"),
         }  # fmt: skip
         for scheme, name in names.items():
             action = self._add(menu, name, None, partial(self._kit.theme.choose, scheme))
@@ -90,14 +91,12 @@ class Menus:
             looks.addAction(action)
 
     def _help(self) -> None:
-        tr = self._window.tr
-        menu = self._window.menuBar().addMenu(tr("&Help"))
-        self._add(menu, tr("&Keyboard Shortcuts"), QKeySequence.StandardKey.HelpContents,
+        menu = self._window.menuBar().addMenu(translate("Menus", "&Help"))
+        self._add(menu, translate("Menus", "&Keyboard Shortcuts"), QKeySequence.StandardKey.HelpContents,
                   self._show_shortcuts)  # fmt: skip
-        self._add(menu, tr("&About RigTune"), None, self._show_about)
+        self._add(menu, translate("Menus", "&About RigTune"), None, self._show_about)
 
     def _show_shortcuts(self) -> None:
-        tr = self._window.tr
         rows = [
             (action.shortcut().toString(QKeySequence.SequenceFormat.NativeText),
              action.text().replace("&", "").rstrip("…"))
@@ -106,20 +105,21 @@ class Menus:
             if not action.shortcut().isEmpty()
         ]  # fmt: skip
         rows += [
-            ("Enter", tr("Chat: send (Shift+Enter: new line)")),
-            ("Esc", tr("Stop what runs on this page")),
+            ("Enter", translate("Menus", "Chat: send (Shift+Enter: new line)")),
+            ("Esc", translate("Menus", "Stop what runs on this page")),
         ]
         text = "<table cellpadding=3>" + "".join(
             f"<tr><td><b>{keys}</b></td><td>{what}</td></tr>" for keys, what in rows
         )
-        self._tell(tr("Keyboard shortcuts"), text + "</table>")
+        self._tell(translate("Menus", "Keyboard shortcuts"), text + "</table>")
 
     def _show_about(self) -> None:
-        text = self._window.tr(
+        text = translate(
+            "Menus",
             "<b>RigTune {version}</b><br>Finds the best llama.cpp settings for the GPU you own "
-            "and shows why.<br>Apache License 2.0. Works offline; nothing leaves this machine."
+            "and shows why.<br>Apache License 2.0. Works offline; nothing leaves this machine.",
         )
-        self._tell(self._window.tr("About RigTune"), text.format(version=self._version))
+        self._tell(translate("Menus", "About RigTune"), text.format(version=self._version))
 
     def _tell(self, title: str, text: str) -> None:
         box = QMessageBox(self._window)

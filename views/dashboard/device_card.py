@@ -20,6 +20,7 @@ from views.theme import scale_font
 from views.widgets.basics import Card, Heading, Kit, text_label
 from views.widgets.pill import Pill
 from views.widgets.table import Table
+from views.words import absence_text
 
 
 class DeviceCard(Card):
@@ -86,7 +87,7 @@ class DeviceCard(Card):
             if statistics(points) is None:
                 continue  # this device does not tell; a capability that is not there is not shown
             shown.append(field)
-            strip.show_points(points, window_s, missing.get(field, ""))
+            strip.show_points(points, window_s, absence_text(missing.get(field, "")))
         if shown:
             self.has_readings = True
             self._arrange(tuple(shown))

@@ -9,6 +9,7 @@ from views.dashboard.strips import gpu_strips
 from views.feed import TelemetryFeed
 from views.widgets.basics import Kit, text_label
 from views.widgets.memory_split import MemorySplit
+from views.words import throttle_text
 
 translate = QCoreApplication.translate
 
@@ -66,7 +67,7 @@ def state_of(sample: GpuSample) -> tuple[str, str]:
     """Return what the GPU does, and the tone to say it in."""
     if sample.throttle:
         return translate("GpuCard", "throttled: {why}").format(
-            why=", ".join(sample.throttle)
+            why=throttle_text(sample.throttle)
         ), "warn"
     if sample.busy_pct is None:
         return translate("GpuCard", "awake"), "good"

@@ -10,7 +10,7 @@ from views.plots.axes import Axes
 from views.plots.sweep_data import context_points
 from views.plots.twin import PlotTwin
 from views.widgets.basics import Kit
-from views.words import rate_text
+from views.words import number, rate_text
 
 
 class ContextPlot(PlotTwin):
@@ -34,7 +34,7 @@ class ContextPlot(PlotTwin):
         self._result = result
         self._floor = floor_tok_s
         found = context_points(result)
-        self.table.set_rows([(f"{x:,.0f}", rate_text(r)) for x, r in found])
+        self.table.set_rows([(number(x), rate_text(r)) for x, r in found])
         self._redraw()
 
     @Slot()
@@ -67,7 +67,7 @@ class ContextPlot(PlotTwin):
         text = self.tr("Decode goes from {first} at {shallow} tokens to {last} at {deep} tokens.")
         self.say(
             text.format(
-                first=format_tok_s(y[0]), shallow=f"{x[0]:,.0f}", last=format_tok_s(y[-1]),
-                deep=f"{x[-1]:,.0f}",
+                first=format_tok_s(y[0]), shallow=number(float(x[0])), last=format_tok_s(y[-1]),
+                deep=number(float(x[-1])),
             )
         )  # fmt: skip

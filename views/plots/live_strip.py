@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from app.domain.record import Record
 from views.widgets.basics import Kit, ValueLabel, text_label
+from views.words import number
 
 
 class StripInfo(Record, frozen=True, kw_only=True):
@@ -79,7 +80,7 @@ class LiveStrip(QWidget):
 
     def format(self, value: float) -> str:
         """Return ``value`` as it is shown, with its unit."""
-        return f"{value * self.info.scale:,.{self.info.decimals}f}\u00a0{self.info.unit}"
+        return f"{number(value * self.info.scale, self.info.decimals)}\u00a0{self.info.unit}"
 
     def summary(self, points: Sequence[Point]) -> str:
         """Return the curve as one sentence, for who does not see it."""

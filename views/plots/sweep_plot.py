@@ -30,6 +30,7 @@ from views.words import (
     depth_text,
     differing_texts,
     knob_label,
+    number,
     outcome_label,
     rate_text,
     settings_text,
@@ -245,7 +246,7 @@ def _rows(trials: Sequence[Trial]) -> list[tuple[str, ...]]:
     return [
         (
             text,
-            f"{trial.request.workload.depth:,}",
+            number(trial.request.workload.depth),
             outcome_label(trial.outcome),
             rate_text(speed_of(trial, "prefill")),
             rate_text(speed_of(trial, "decode")),

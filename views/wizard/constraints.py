@@ -17,7 +17,7 @@ from app.domain.model import ModelSpec
 from app.domain.sweep import BudgetName, Goal, SweepRequest
 from app.domain.units import MIB
 from views.widgets.basics import Kit, ValueLabel
-from views.words import budget_label
+from views.words import budget_label, number
 
 CONTEXTS = (2048, 4096, 8192, 12288, 16384, 24576, 32768, 49152, 65536, 98304, 131072, 262144)
 
@@ -118,5 +118,5 @@ class Constraints(QWidget):
 
     @Slot()
     def _on_context_changed(self) -> None:
-        self._context_value.set_value(self.tr("{n} tokens").format(n=f"{self.n_ctx:,}"))
+        self._context_value.set_value(self.tr("{n} tokens").format(n=number(self.n_ctx)))
         self.context_changed.emit(self.n_ctx)
