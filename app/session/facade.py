@@ -34,6 +34,7 @@ from app.session.opening import (
     search_host,
     usable_devices,
 )
+from app.session.results import Results
 from app.session.serving import Server
 from app.session.talk import Chat
 from app.session.tuning import Tuning, follow
@@ -156,9 +157,13 @@ class Session:
         """
         return read_model(library.resolve_model(model))
 
-    def models(self) -> tuple[ModelEntry, ...]:
-        """Return the models found on this machine, each with its verdict."""
-        return tuple(self._entry(found) for found in library.find_models())
+    def models(self, folders: tuple[str, ...] = ()) -> tuple[ModelEntry, ...]:
+        """Return the models found on this machine, each with its verdict.
+
+        Args:
+            folders: Folders of the user's own to look into, besides other programs'.
+        """
+        return tuple(self._entry(found) for found in library.find_models(folders=folders))
 
     def estimate(
         self,
@@ -295,6 +300,10 @@ class Session:
     def profile(self, profile_id: str) -> Profile:
         """Return a stored profile by id or name."""
         return self._opened_store().profile(profile_id)
+
+    def results(self) -> Results:
+        """Return what can be done with stored searches."""
+        return Results(self._opened_store, self)
 
     def export(self, profile_id: str, target: str) -> str:
         """Return a profile as another program's command or file."""

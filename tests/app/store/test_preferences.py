@@ -1,6 +1,7 @@
 """Preferences: kept, upgraded, and never a reason not to start."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -15,7 +16,7 @@ from app.store.preferences import (
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch) -> None:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Give every test its own folders."""
     monkeypatch.setenv("RIGTUNE_HOME", str(tmp_path / "home"))
 
@@ -47,8 +48,7 @@ def test_broken_file_is_put_aside_and_named(content: str) -> None:
     write(content)
     found, aside = load_preferences()
     assert found == Preferences()
-    with open(aside, encoding="utf-8") as file:
-        assert file.read() == content
+    assert Path(aside).read_text("utf-8") == content
     assert not (runtime.data_dir() / FILE_NAME).exists()
 
 
