@@ -170,7 +170,7 @@ class Sweeps(Database):
         with self._write() as connection:
             _change(connection, "UPDATE sweeps SET deleted_utc = ?2 WHERE id = ?1", sweep_id, now)
             connection.execute(
-                f"UPDATE profiles SET deleted_utc = ?2 WHERE deleted_utc IS NULL AND {_OF_SWEEP}",
+                f"UPDATE profiles SET deleted_utc = ?2 WHERE deleted_utc IS NULL AND {_OF_SWEEP}",  # noqa: S608 - own text
                 (sweep_id, now),
             )
 
@@ -179,7 +179,7 @@ class Sweeps(Database):
         with self._write() as connection:
             connection.execute(
                 "UPDATE profiles SET deleted_utc = NULL WHERE deleted_utc ="
-                f" (SELECT deleted_utc FROM sweeps WHERE id = ?1) AND {_OF_SWEEP}",
+                f" (SELECT deleted_utc FROM sweeps WHERE id = ?1) AND {_OF_SWEEP}",  # noqa: S608
                 (sweep_id,),
             )
             _change(connection, "UPDATE sweeps SET deleted_utc = NULL WHERE id = ?1", sweep_id)

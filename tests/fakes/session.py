@@ -158,6 +158,7 @@ class FakeSession:
 
     Attributes:
         gate: While clear, a search stops before trial ``hold_at`` and an answer in its middle.
+        plan_gate: While clear, a search makes its plan and hears no cancel, as in a dry run.
         problem: Raised instead of a search, a model or a chat.
         crash: Raised in the middle of a search, as a bug would be.
         breaks: Whether an answer ends with a dead engine.
@@ -171,6 +172,8 @@ class FakeSession:
         self.gate = threading.Event()
         self.gate.set()
         self.hold_at = 6
+        self.plan_gate = threading.Event()
+        self.plan_gate.set()
         self.problem: EnvironmentProblem | None = None
         self.crash: Exception | None = None
         self.breaks = False
@@ -229,6 +232,7 @@ class FakeSession:
     ) -> Iterator[SweepEvent]:
         """Play the search; a cancel ends it with what was measured."""
         self.requests.append((model, request))
+        self.plan_gate.wait()
         if self.problem is not None:
             raise self.problem
         n_trials = 0
