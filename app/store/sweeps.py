@@ -16,7 +16,6 @@ _SELECT = """
     SELECT s.*, m.name AS model_name, m.path AS model_path,
            (SELECT count(*) FROM trials t WHERE t.sweep = s.id) AS n_trials
     FROM sweeps s JOIN models m ON m.fingerprint = s.model"""
-_OF_SWEEP = "json_extract(record, '$.sweep_id') = ?1"
 _RESUMABLE = (None, SweepStatus.CANCELLED, SweepStatus.FAILED)
 
 
@@ -162,7 +161,10 @@ class Sweeps(Database):
         """Give a sweep, and the profile made from it, a name of the user's."""
         with self._write() as connection:
             _change(connection, "UPDATE sweeps SET name = ?2 WHERE id = ?1", sweep_id, name)
-            connection.execute(f"UPDATE profiles SET name = ?2 WHERE {_OF_SWEEP}", (sweep_id, name))
+            connection.execute(
+                "UPDATE profiles SET name = ?2 WHERE json_extract(record, '$.sweep_id') = ?1",
+                (sweep_id, name),
+            )
 
     def delete_sweep(self, sweep_id: int) -> None:
         """Hide a sweep and its profiles; ``restore_sweep`` brings them back until the purge."""
@@ -179,7 +181,8 @@ class Sweeps(Database):
         with self._write() as connection:
             connection.execute(
                 "UPDATE profiles SET deleted_utc = NULL WHERE deleted_utc ="
-                f" (SELECT deleted_utc FROM sweeps WHERE id = ?1) AND {_OF_SWEEP}",  # noqa: S608
+                " (SELECT deleted_utc FROM sweeps WHERE id = ?1)"
+                " AND json_extract(record, '$.sweep_id') = ?1",
                 (sweep_id,),
             )
             _change(connection, "UPDATE sweeps SET deleted_utc = NULL WHERE id = ?1", sweep_id)

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from app.domain.errors import EnvironmentProblem, UsageProblem
-from app.domain.events import RigEvent, TrialFinished, TrialStarted
+from app.domain.events import RigEvent, TrialFinished, TrialProgress
 from app.domain.machine import Machine
 from app.domain.outcome import Outcome
 from app.domain.sweep import SweepRequest
@@ -33,7 +33,7 @@ class Bench:
 
     def bench(self, model: str, request: TrialRequest) -> Iterator[RigEvent]:
         self.asked.append((model, request))
-        yield TrialStarted(index=0, request=request)
+        yield TrialProgress(phase="load")
         samples = (Sample(n_tok=64, ns=int(64e9 / self.decode_tok_s)),) * 4
         ok = self.outcome is Outcome.OK
         trial = Trial(
@@ -62,8 +62,9 @@ def keep(store: Store) -> int:
     """Store the made-up search with its profile, as a real one is."""
     model, request = a_model(), SweepRequest()
     sweep_id = store.start_sweep(
-        request=request, plan=data.PLAN, fingerprint=sweep_fingerprint(model, data.MACHINE, request),
-        model=model, machine=data.MACHINE, policy_version=1,
+        request=request, plan=data.PLAN, model=model,
+        fingerprint=sweep_fingerprint(model, data.MACHINE, request),
+        machine=data.MACHINE, policy_version=1,
     )  # fmt: skip
     for trial in data.TRIALS:
         store.add_trial(sweep_id, trial)
