@@ -172,7 +172,8 @@ class Sweeps(Database):
         with self._write() as connection:
             _change(connection, "UPDATE sweeps SET deleted_utc = ?2 WHERE id = ?1", sweep_id, now)
             connection.execute(
-                f"UPDATE profiles SET deleted_utc = ?2 WHERE deleted_utc IS NULL AND {_OF_SWEEP}",  # noqa: S608 - own text
+                "UPDATE profiles SET deleted_utc = ?2 WHERE deleted_utc IS NULL"
+                " AND json_extract(record, '$.sweep_id') = ?1",
                 (sweep_id, now),
             )
 
