@@ -11,6 +11,8 @@ from views.state import WindowState
 from views.widgets import Kit
 from views.wizard.page import WizardPage
 
+MAX_RECENT = 5
+
 
 class LatePagesBuilder(QObject):
     """Builds the pages one per turn of the event loop, so that the window stays quick.
@@ -43,7 +45,7 @@ class LatePagesBuilder(QObject):
     @Slot()
     def _on_turn(self) -> None:
         if self._wizard is None:
-            self._wizard = WizardPage(*self._parts, self._state.last_model)
+            self._wizard = WizardPage(*self._parts, self._state)
         elif self._chat is None:
             self._chat = ChatPage(*self._parts)
         else:
@@ -71,6 +73,7 @@ class LatePages(QObject):
         self.wizard = wizard
         self.chat = chat
         self.results = results
+        self._recent = state.recent
         self._pages: dict[str, QWidget] = {
             "tune": self.wizard, "chat": self.chat, "results": self.results,
         }  # fmt: skip
@@ -105,7 +108,9 @@ class LatePages(QObject):
     def _on_search_started(self, model: str) -> None:
         # The search measures with all memory there is: the chat's model must not hold any.
         self.chat.unload()
-        self.state_changed.emit({"last_model": model})
+        self._recent = (model, *(m for m in self._recent if m != model))[:MAX_RECENT]
+        self.wizard.model_step.show_recent(self._recent)
+        self.state_changed.emit({"last_model": model, "recent": self._recent})
 
     @Slot()
     def _on_tune_requested(self) -> None:

@@ -5,12 +5,13 @@ import importlib
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 import msgspec
-from PySide6.QtCore import QByteArray, QSize, QTimer, Signal, Slot
-from PySide6.QtGui import QCloseEvent, QGuiApplication, QResizeEvent
+from PySide6.QtCore import QByteArray, QSize, QTimer, QUrl, Signal, Slot
+from PySide6.QtGui import QCloseEvent, QDesktopServices, QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QStackedWidget, QWidget
 from typing_extensions import override
 
@@ -18,25 +19,41 @@ from app.advice.rules import machine_findings
 from app.advice.text import LANGUAGES, catalogue
 from app.domain.errors import ErrorInfo
 from app.domain.machine import Machine
+from app.runtime import atomic_write, data_dir
+from app.store.preferences import Preferences, save_preferences
 from views.advice_page import AdvicePage
+from views.background import Background
 from views.bridge import Jobs
-from views.closing import ask_before_closing
+from views.colors import Scheme
 from views.dashboard.page import DashboardPage
 from views.feed import TelemetryFeed, TelemetryPort
+from views.gallery import GalleryPage
+from views.intro import IntroPage
+from views.language import Language, Translations
 from views.menus import Menus
+from views.options import BUILT_IN
 from views.port import SessionPort
+from views.settings.page import SettingsPage
 from views.sidebar import PageEntry, Sidebar
 from views.state import WindowState, save_state
+from views.units import use_units
 from views.widgets import Kit
 
 if TYPE_CHECKING:
     from views.late_pages import LatePages, LatePagesBuilder
 
 MIN_SIZE = QSize(900, 600)
-INTERVAL_S = 1.0
 CLOSE_BUDGET_MS = 10_000
 NARROW_PX = 800
 NARROW_CHARS = 110
+
+
+LAZY_PAGES: dict[str, Callable[[Kit], QWidget]] = {
+    "settings": SettingsPage,
+    "intro": IntroPage,
+    "gallery": GalleryPage,
+}
+"""Pages that most starts never show."""
 
 
 class MainWindow(QMainWindow):
@@ -49,17 +66,23 @@ class MainWindow(QMainWindow):
     pages_built = Signal()
 
     def __init__(
-        self, kit: Kit, open_session: Callable[[], SessionPort], state: WindowState
+        self,
+        kit: Kit,
+        open_session: Callable[[], SessionPort],
+        state: WindowState,
+        translations: Translations | None = None,
     ) -> None:
         """Build the frame and the two pages that are there at once.
 
         Args:
-            kit: Look and icons.
+            kit: Look, icons and preferences.
             open_session: Makes the session; called once, on a thread, after the window shows.
             state: What the last window left behind.
+            translations: The languages; ``None`` = the window speaks English only.
         """
         super().__init__()
         self._kit = kit
+        self._translations = translations
         self._open_session = open_session
         self._session: SessionPort | None = None
         self._machine: Machine | None = None
@@ -68,28 +91,69 @@ class MainWindow(QMainWindow):
         self.jobs = Jobs(self)
         self.feed = TelemetryFeed(self)
         self._is_closing = self._is_saved = self._is_given_up = self._has_failed = False
+        self._wants_rebuild = False
+        self.background = Background(kit, self)
         self._deadline = QTimer(self)
         self._deadline.setSingleShot(True)
         self._deadline.setInterval(CLOSE_BUDGET_MS)
         self._deadline.timeout.connect(self._on_deadline)
         self.setWindowTitle("RigTune")
-        self.entries = self._entries()
-        self.sidebar = Sidebar(kit, self.entries)
-        self._stack = QStackedWidget()
         self._late: LatePages | None = None
         self._builder: LatePagesBuilder | None = None
+        self._place()
+        self._compose()
+        self.jobs.idle.connect(self._on_jobs_idle)
+        self.jobs.changed.connect(self._on_jobs_changed)
+        kit.options.changed.connect(self._on_options_changed)
+        self.open_page("dashboard" if kit.options.value.is_introduced else "intro")
+        if kit.options.notice:
+            self.dashboard.say_set_aside(kit.options.notice)
+
+    def _compose(self) -> None:
+        """Build everything that shows words; called again when those change."""
+        kit = self._kit
+        self.entries = self._entries()
+        self.settings_entry = PageEntry(
+            key="settings", icon="settings", label=self.tr("Settings"), keys="Ctrl+,"
+        )
+        self.sidebar = Sidebar(kit, self.entries, self.settings_entry)
+        self._stack = QStackedWidget()
         self.dashboard = DashboardPage(kit, self.feed)
         self.advice = AdvicePage(kit)
         self._stack.addWidget(self.dashboard)
         self._stack.addWidget(self.advice)
+        self._lazy: dict[str, QWidget] = {}
         self._wanted = "dashboard"
         self._lay_out()
         Menus(kit, self, self)
         self.sidebar.page_chosen.connect(self.open_page)
         self.dashboard.tune_requested.connect(self._on_tune_requested)
+        self.dashboard.export_requested.connect(self._on_export_requested)
         self.advice.refresh_requested.connect(self._on_refresh_requested)
-        self.jobs.idle.connect(self._on_jobs_idle)
-        self.open_page("dashboard")
+
+    def rebuild(self) -> None:
+        """Build every page anew, in another language, say; what runs is waited for."""
+        self._wants_rebuild = bool(self.jobs.running("search") or self.jobs.running("chat"))
+        if self._wants_rebuild or self._is_closing:
+            return
+        key = self._wanted
+        if self._late is not None:
+            self._late.stop()
+        if self._builder is not None:
+            self._builder.stop()
+        self._late = None
+        self.dashboard.stop()
+        self.menuBar().clear()
+        old = self.takeCentralWidget()
+        for page in [self._stack.widget(i) for i in range(self._stack.count())]:
+            page.deleteLater()  # each in its own turn: all at once would hold the window
+        old.deleteLater()
+        self._compose()
+        self.resizeEvent(QResizeEvent(self.size(), self.size()))
+        if self._machine is not None:
+            self.dashboard.show_machine(self._machine)
+        self._build_late_pages()
+        self.open_page(key)
 
     def start(self) -> None:
         """Look at the machine and load the other pages' code, both beside the window."""
@@ -137,7 +201,20 @@ class MainWindow(QMainWindow):
         early: dict[str, QWidget] = {"dashboard": self.dashboard, "advice": self.advice}
         if key in early:
             return early[key]
+        if key in LAZY_PAGES:
+            return self._lazy_page(key)
         return self._late.page(key) if self._late else None
+
+    def _lazy_page(self, key: str) -> QWidget:
+        if key not in self._lazy:
+            self._lazy[key] = LAZY_PAGES[key](self._kit)
+            self._stack.addWidget(self._lazy[key])
+            if isinstance(page := self._lazy[key], IntroPage):
+                page.show_machine(self._machine)
+                page.done.connect(self._on_intro_done)
+            elif isinstance(page, SettingsPage):
+                page.data_folder_requested.connect(self._on_data_folder_requested)
+        return self._lazy[key]
 
     def _entries(self) -> tuple[PageEntry, ...]:
         rows = (
@@ -147,7 +224,10 @@ class MainWindow(QMainWindow):
             ("results", "results", self.tr("Results")),
             ("advice", "advice", self.tr("Advice")),
         )
-        return tuple(PageEntry(key=key, icon=icon, label=label) for key, icon, label in rows)
+        return tuple(
+            PageEntry(key=key, icon=icon, label=label, keys=f"Ctrl+{n}")
+            for n, (key, icon, label) in enumerate(rows, 1)
+        )
 
     def _lay_out(self) -> None:
         central = QWidget()
@@ -157,6 +237,8 @@ class MainWindow(QMainWindow):
         row.addWidget(self.sidebar)
         row.addWidget(self._stack, 1)
         self.setCentralWidget(central)
+
+    def _place(self) -> None:
         screen = QGuiApplication.primaryScreen().availableSize()
         self.setMinimumSize(MIN_SIZE.boundedTo(screen))
         self.resize(QSize(1120, 740).boundedTo(screen))
@@ -164,6 +246,8 @@ class MainWindow(QMainWindow):
             self.restoreGeometry(QByteArray(base64.b64decode(self.state.geometry)))
 
     def _look_at_machine(self, *, refresh: bool) -> None:
+        interval_s = self._kit.options.value.interval_s
+
         def look(_cancel: threading.Event) -> Iterator[object]:
             session = self._session
             if session is None:
@@ -172,7 +256,7 @@ class MainWindow(QMainWindow):
                 session = self._open_session()
                 yield _Opened(session)
             yield session.machine(refresh=refresh)
-            yield session.telemetry(INTERVAL_S)
+            yield session.telemetry(interval_s)
 
         job = self.jobs.start("start", look)
         job.event_arrived.connect(self._on_machine_event)
@@ -187,9 +271,13 @@ class MainWindow(QMainWindow):
             self.dashboard.show_machine(event)
             self._machine = event
             self._show_findings()
+            if isinstance(intro := self._lazy.get("intro"), IntroPage):
+                intro.show_machine(event)
         else:
             telemetry: TelemetryPort = event  # type: ignore[assignment]
             self.feed.attach(telemetry)
+            # The session keeps one telemetry: an earlier pace may be another.
+            self.feed.set_interval(self._kit.options.value.interval_s)
             self._show_findings()
 
     def _show_findings(self) -> None:
@@ -231,12 +319,56 @@ class MainWindow(QMainWindow):
         self.open_page(self._wanted)
         self.pages_built.emit()
 
+    @Slot(object)
+    def _on_options_changed(self, before: Preferences) -> None:
+        options = self._kit.options
+        now = options.value
+        self.jobs.call("preferences", partial(_save_preferences, now))
+        if options.differs(before, "theme", "contrast"):
+            self._kit.theme.choose(Scheme(now.theme), strong=now.contrast == "high")
+        if options.differs(before, "interval_s"):
+            self.feed.set_interval(now.interval_s)
+        if options.differs(before, "model_folders") and self._late is not None:
+            self._late.wizard.forget_models()
+        use_units(binary=now.memory_unit == "binary", celsius=now.temperature_unit == "celsius")
+        if options.differs(before, "language") and self._translations is not None:
+            self._translations.choose(Language(now.language))
+        if options.differs(before, *BUILT_IN):
+            QTimer.singleShot(0, self, self.rebuild)
+
+    @Slot()
+    def _on_jobs_changed(self) -> None:
+        if self._wants_rebuild and not self._is_closing:
+            QTimer.singleShot(0, self, self.rebuild)
+
+    @Slot(str)
+    def _on_intro_done(self, page: str) -> None:
+        self._kit.options.change(is_introduced=True)
+        self.open_page(page)
+
+    @Slot()
+    def _on_data_folder_requested(self) -> None:
+        job = self.jobs.call("folder", data_dir)
+        job.event_arrived.connect(self._on_data_folder)
+
+    @Slot(object)
+    def _on_data_folder(self, folder: Path) -> None:
+        QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))
+        if isinstance(page := self._lazy.get("settings"), SettingsPage):
+            page.show_file(str(folder))
+
+    @Slot(str, object)
+    def _on_export_requested(self, path: str, make: Callable[[], str]) -> None:
+        job = self.jobs.call("export", partial(_write_text, path, make))
+        job.event_arrived.connect(self.dashboard.show_written)
+        job.failed.connect(self.dashboard.show_error)
+
     @Slot()
     def _on_tune_requested(self) -> None:
         self.open_page("tune")
 
     @Slot(object)
-    def _on_state_changed(self, change: dict[str, str]) -> None:
+    def _on_state_changed(self, change: dict[str, str | tuple[str, ...]]) -> None:
         self.state = msgspec.structs.replace(self.state, **change)
 
     @Slot()
@@ -266,9 +398,7 @@ class MainWindow(QMainWindow):
             return
         self._is_saved = True
         geometry = base64.b64encode(self.saveGeometry().data()).decode()
-        state = msgspec.structs.replace(
-            self.state, geometry=geometry, scheme=self._kit.theme.scheme
-        )
+        state = msgspec.structs.replace(self.state, geometry=geometry)
         self.jobs.call("state", partial(_close_session, self._session, state))
 
     @Slot()
@@ -286,8 +416,8 @@ class MainWindow(QMainWindow):
         event.ignore()
         if self._is_closing:
             return
-        if self.jobs.running("search"):
-            ask_before_closing(self, self.finish)
+        if self.jobs.running("search") and not self.background.is_on:
+            self.background.ask(self.finish)
         else:
             self.finish()
 
@@ -314,6 +444,15 @@ def _close_session(session: SessionPort | None, state: WindowState) -> None:
     save_state(state)
     if session is not None:
         session.close()
+
+
+def _save_preferences(preferences: Preferences) -> None:
+    save_preferences(preferences)
+
+
+def _write_text(path: str, make: Callable[[], str]) -> str:
+    atomic_write(Path(path), make().encode("utf-8"))
+    return path
 
 
 def _import_late_pages(_cancel: threading.Event) -> Iterator[object]:

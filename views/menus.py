@@ -5,11 +5,12 @@ from functools import partial
 from typing import Protocol
 
 from PySide6.QtCore import QCoreApplication
-from PySide6.QtGui import QAction, QActionGroup, QKeySequence
+from PySide6.QtGui import QAction, QActionGroup, QKeySequence, QShortcut
 from PySide6.QtWidgets import QMainWindow, QMenu, QMessageBox
 
 from app.runtime import version
 from views.colors import Scheme
+from views.options import Options
 from views.sidebar import PageEntry
 from views.widgets import Kit
 
@@ -24,6 +25,11 @@ class Pages(Protocol):
     @property
     def entries(self) -> tuple[PageEntry, ...]:
         """The pages."""
+        ...
+
+    @property
+    def settings_entry(self) -> PageEntry:
+        """The settings."""
         ...
 
     def open_page(self, key: str) -> None:
@@ -52,6 +58,7 @@ class Menus:
         self._file()
         self._view()
         self._help()
+        self._gallery()
 
     def _add(
         self, menu: QMenu, text: str, shortcut: Shortcut, slot: Callable[[], object]
@@ -75,25 +82,32 @@ class Menus:
 
     def _view(self) -> None:
         menu = self._window.menuBar().addMenu(translate("Menus", "&View"))
-        for index, entry in enumerate(self._pages.entries):
+        for entry in (*self._pages.entries, self._pages.settings_entry):
             slot = partial(self._pages.open_page, entry.key)
-            self._add(menu, entry.label, f"Ctrl+{index + 1}", slot)
+            self._add(menu, entry.label, entry.keys, slot)
         menu.addSeparator()
         looks = QActionGroup(menu)
         names = {
-            Scheme.AUTO: translate("Menus", "Look: as the &System"), Scheme.LIGHT: translate("Menus", "Look: &Light"),
+            Scheme.AUTO: translate("Menus", "Look: as the &System"),
+            Scheme.LIGHT: translate("Menus", "Look: &Light"),
             Scheme.DARK: translate("Menus", "Look: &Dark"),
-        }  # fmt: skip
+        }
+        options = self._kit.options
         for scheme, name in names.items():
-            action = self._add(menu, name, None, partial(self._kit.theme.choose, scheme))
+            slot = partial(options.change, theme=scheme.value)
+            action = self._add(menu, name, None, slot)
             action.setCheckable(True)
-            action.setChecked(scheme is self._kit.theme.scheme)
+            action.setChecked(scheme.value == options.value.theme)
             looks.addAction(action)
+        menu.aboutToShow.connect(partial(_check_look, looks, options))
 
     def _help(self) -> None:
         menu = self._window.menuBar().addMenu(translate("Menus", "&Help"))
-        self._add(menu, translate("Menus", "&Keyboard Shortcuts"), QKeySequence.StandardKey.HelpContents,
-                  self._show_shortcuts)  # fmt: skip
+        help_keys = QKeySequence.StandardKey.HelpContents
+        self._add(menu, translate("Menus", "&Keyboard Shortcuts"), help_keys, self._show_shortcuts)
+        self._add(
+            menu, translate("Menus", "&Introduction"), None, partial(self._pages.open_page, "intro")
+        )
         self._add(menu, translate("Menus", "&About RigTune"), None, self._show_about)
 
     def _show_shortcuts(self) -> None:
@@ -121,8 +135,18 @@ class Menus:
         )
         self._tell(translate("Menus", "About RigTune"), text.format(version=self._version))
 
+    def _gallery(self) -> None:
+        # For developers: every state of every building block. In no menu.
+        keys = QShortcut(QKeySequence("Ctrl+Shift+G"), self._window)
+        keys.activated.connect(partial(self._pages.open_page, "gallery"))
+
     def _tell(self, title: str, text: str) -> None:
         box = QMessageBox(self._window)
         box.setWindowTitle(title)
         box.setText(text)
         box.open()
+
+
+def _check_look(looks: QActionGroup, options: Options) -> None:
+    schemes = [scheme.value for scheme in (Scheme.AUTO, Scheme.LIGHT, Scheme.DARK)]
+    looks.actions()[schemes.index(options.value.theme)].setChecked(True)

@@ -74,8 +74,8 @@ class SessionPort(Protocol):
         """Return the live readings, one every ``interval_s``."""
         ...
 
-    def models(self) -> "tuple[ModelEntry, ...]":
-        """Return the models found on this machine."""
+    def models(self, folders: tuple[str, ...] = ()) -> "tuple[ModelEntry, ...]":
+        """Return the models found on this machine, those in ``folders`` included."""
         ...
 
     def inspect(self, model: str) -> "ModelSpec":

@@ -15,6 +15,7 @@ from app.domain.errors import EnvironmentProblem
 from app.domain.record import Record
 
 FILE_NAME = "preferences.json"
+OLD_FILE_NAME = "window.json"
 SCHEMA_VERSION = 1
 INTERVALS_S = (0.5, 1.0, 2.0, 5.0)
 
@@ -59,7 +60,7 @@ Fields = dict[str, Any]
 
 def _from_0(fields: Fields) -> Fields:
     """Version 0 knew the look only, and called it as the window's state file does."""
-    return {"theme": fields.get("scheme", "auto")}
+    return {"theme": fields.get("scheme", "auto"), "is_introduced": "scheme" in fields}
 
 
 UPGRADES: dict[int, Callable[[Fields], Fields]] = {0: _from_0}
@@ -74,6 +75,8 @@ def load_preferences() -> tuple[Preferences, str]:
     try:
         path = runtime.data_dir() / FILE_NAME
         data = path.read_bytes()
+    except FileNotFoundError:
+        return _before_preferences(), ""
     except (OSError, EnvironmentProblem):
         return Preferences(), ""
     try:
@@ -89,6 +92,14 @@ def save_preferences(preferences: Preferences) -> None:
         EnvironmentProblem: They could not be written.
     """
     runtime.atomic_write(runtime.data_dir() / FILE_NAME, msgspec.json.encode(preferences))
+
+
+def _before_preferences() -> Preferences:
+    """Return what the window's state file held before there were preferences."""
+    try:
+        return _decoded((runtime.data_dir() / OLD_FILE_NAME).read_bytes())
+    except (OSError, msgspec.DecodeError, TypeError, ValueError):
+        return Preferences()
 
 
 def _decoded(data: bytes) -> Preferences:

@@ -70,6 +70,10 @@ class FakeTelemetry:
         self.subscribers.append(callback)
         return lambda: self.subscribers.remove(callback)
 
+    def set_interval(self, interval_s: float | None) -> None:
+        """Remember the pace."""
+        self.interval_s = interval_s
+
     def latest(self, key: str) -> tuple[GpuSample, ...]:
         """Return the newest reading."""
         if key == data.ASLEEP_KEY:
@@ -196,7 +200,7 @@ class FakeSession:
         """Return the readings."""
         return self.fake_telemetry
 
-    def models(self) -> tuple[ModelEntry, ...]:
+    def models(self, folders: tuple[str, ...] = ()) -> tuple[ModelEntry, ...]:
         """Return three models, one of them broken."""
         return (
             ModelEntry(id="lmstudio:qwen", origin="LM Studio", name="Qwen2.5-7B-Instruct-Q4_K_M",

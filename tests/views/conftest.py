@@ -22,6 +22,7 @@ from views.colors import Scheme
 from views.icons import Icons
 from views.late_pages import LatePages
 from views.main_window import MainWindow
+from views.options import Options
 from views.state import WindowState
 from views.theme import Theme
 from views.widgets import Kit
@@ -102,10 +103,13 @@ def looks(qapp: QApplication) -> Kit:
 
 
 @pytest.fixture
-def kit(looks: Kit) -> Kit:
-    """Return what widgets are built with, in the light look."""
+def kit(looks: Kit) -> Iterator[Kit]:
+    """Return what widgets are built with, in the light look and with default preferences."""
     looks.theme.choose(Scheme.LIGHT)
-    return looks
+    looks.options = Options()
+    yield looks
+    looks.theme._slices.finish()
+    looks.icons._slices.finish()
 
 
 @pytest.fixture

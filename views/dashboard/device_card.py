@@ -15,12 +15,18 @@ from PySide6.QtWidgets import (
 from app.domain.units import MISSING
 from views.dashboard.strips import Strip, statistics
 from views.feed import TelemetryFeed
+from views.plots.canvas import Band, bands_of
 from views.plots.live_strip import LiveStrip, Point
 from views.theme import scale_font
 from views.widgets.basics import Card, Heading, Kit, text_label
 from views.widgets.pill import Pill
 from views.widgets.table import Table
 from views.words import absence_text
+
+Span = tuple[float, float | None]
+"""Length of the window and its end (``time.perf_counter()``; ``None`` = now), seconds."""
+BANDED = ("clock_mhz", "power_w", "temp_c")
+"""Strips that show when the device was slowed down."""
 
 
 class DeviceCard(Card):
@@ -70,24 +76,29 @@ class DeviceCard(Card):
         return row
 
     def show_series(
-        self, feed: TelemetryFeed, key: str, window_s: float, missing: dict[str, str]
+        self, feed: TelemetryFeed, key: str, span: Span, missing: dict[str, str]
     ) -> None:
         """Show the newest readings.
 
         Args:
             feed: Where they come from.
             key: The device.
-            window_s: Length of the window, seconds.
+            span: What of the past to show.
             missing: Why a field has no reading now.
         """
-        points_of = {field: feed.points(key, field, window_s) for field in self._strips}
+        length_s, end_s = span
+        points_of = {field: feed.points(key, field, length_s, end_s) for field in self._strips}
+        slowed: tuple[Band, ...] = ()
+        if any(field in self._strips for field in BANDED):
+            slowed = bands_of(feed.points(key, "n_throttle", length_s, end_s))
         shown = []
         for field, strip in self._strips.items():
             points = points_of[field]
             if statistics(points) is None:
                 continue  # this device does not tell; a capability that is not there is not shown
             shown.append(field)
-            strip.show_points(points, window_s, absence_text(missing.get(field, "")))
+            reason = absence_text(missing.get(field, ""))
+            strip.show_points(points, length_s, reason, slowed if field in BANDED else ())
         if shown:
             self.has_readings = True
             self._arrange(tuple(shown))
@@ -109,6 +120,19 @@ class DeviceCard(Card):
         """Show numbers instead of curves."""
         self._stack.setCurrentIndex(int(is_table))
         self._fill_table()
+
+    @property
+    def quantities(self) -> tuple[Strip, ...]:
+        """Everything this card could show."""
+        return tuple(Strip(field=f, info=strip.info) for f, strip in self._strips.items())
+
+    def set_facts(self, facts: str) -> None:
+        """Change the line below the name."""
+        self._facts.setText(facts)
+
+    def set_limit(self, field: str, limit: float | None) -> None:
+        """Move the limit line of a strip."""
+        self._strips[field].set_limit(limit)
 
     def hide_strips(self) -> None:
         """Show no curves: nothing can be read now."""

@@ -163,7 +163,10 @@ class ResultView(QWidget):
         self._reasons.setText("\n".join(reasons) or self.tr("No reasons were recorded."))
         self._middle.setVisible(point is not None)
         self._table.set_rows(
-            [(f"{label} ({name})", value) for label, value, name in setting_rows(point.settings)]
+            [
+                (f"{label} ({name})" if self._kit.options.value.is_expert else label, value)
+                for label, value, name in setting_rows(point.settings)
+            ]
             if point else []
         )  # fmt: skip
         self.plot.show_trials(result.trials, result)

@@ -4,8 +4,9 @@ from PySide6.QtCore import QCoreApplication
 
 from app.domain.settings import SETTINGS, Settings
 from app.domain.sweep import Reason, Recommended, SweepResult
-from app.domain.units import MISSING, format_bytes, format_seconds, format_tok_s
+from app.domain.units import MISSING, format_seconds, format_tok_s
 from views.plots.sweep_data import depth_of, distinct_knee, is_other
+from views.units import format_bytes
 from views.words import (
     depth_text,
     knob_label,

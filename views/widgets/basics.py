@@ -13,16 +13,18 @@ from PySide6.QtWidgets import (
 
 from app.domain.units import MISSING
 from views.icons import Icons
+from views.options import Options
 from views.theme import Theme, scale_font, unit, use_tabular_digits
 
 
 class Kit:
-    """What every widget of the window is built with: the look, the icons, the spacing."""
+    """What every widget of the window is built with: look, icons, spacing, preferences."""
 
-    def __init__(self, theme: Theme, icons: Icons) -> None:
-        """Take both from the composition root."""
+    def __init__(self, theme: Theme, icons: Icons, options: Options | None = None) -> None:
+        """Take them from the composition root."""
         self.theme = theme
         self.icons = icons
+        self.options = options or Options()
 
     @property
     def unit(self) -> int:
@@ -80,6 +82,10 @@ class Card(QFrame):
         pad = 4 * kit.unit
         self.column.setContentsMargins(pad, pad, pad, pad)
         self.column.setSpacing(2 * kit.unit)
+
+    def add_left(self, widget: QWidget) -> None:
+        """Add a widget that keeps its own width."""
+        self.column.addWidget(widget, 0, Qt.AlignmentFlag.AlignLeft)
 
 
 class ValueLabel(QLabel):

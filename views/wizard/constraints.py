@@ -67,9 +67,13 @@ class Constraints(QWidget):
         self.headroom.setSingleStep(128)
         self.headroom.setSpecialValueText(self.tr("automatic"))
         self.headroom.setSuffix("\u00a0MiB")
+        self.headroom.setValue(kit.options.value.headroom_mib)
         form.addRow(self.tr("Memory to &leave free"), self.headroom)
         self.q8 = QCheckBox(self.tr("&Allow an 8-bit KV cache (q8_0) where it wins clearly"))
         form.addRow(self.q8)
+        is_expert = kit.options.value.is_expert
+        for widget in (self.headroom, self.q8):
+            form.setRowVisible(widget, is_expert)
         self.context.valueChanged.connect(self._on_context_changed)
         self.set_contexts(CONTEXTS[:7], CONTEXTS[1])
 

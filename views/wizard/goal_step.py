@@ -7,8 +7,8 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.domain.model import ModelSpec
 from app.domain.sweep import GOAL_WORKLOADS, Goal, SweepRequest
-from app.domain.units import format_bytes
 from views.page import scrolling
+from views.units import format_bytes
 from views.widgets import Banner, Card, Heading, Kit, text_label
 from views.wizard.constraints import Constraints
 from views.wizard.estimate_panel import EstimatePanel

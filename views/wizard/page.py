@@ -11,11 +11,13 @@ from typing_extensions import override
 from app.domain.errors import ErrorInfo
 from app.domain.model import ModelSpec
 from app.domain.sweep import SweepPlan, SweepRequest, SweepResult
+from app.domain.units import MIB
 from views.bridge import Jobs, Latest
 from views.page import Page
 from views.port import SessionPort
 from views.results.exporter import Exporter
 from views.results.result_view import ResultView
+from views.state import WindowState
 from views.widgets import Kit
 from views.wizard.goal_step import GoalStep
 from views.wizard.model_step import ModelStep
@@ -39,8 +41,8 @@ class WizardPage(Page):
     chat_requested = Signal(str, str)
     search_started = Signal(str)
 
-    def __init__(self, kit: Kit, session: SessionPort, jobs: Jobs, last_model: str) -> None:
-        """Build all steps."""
+    def __init__(self, kit: Kit, session: SessionPort, jobs: Jobs, state: WindowState) -> None:
+        """Build all steps; ``state`` names the models used last."""
         super().__init__(kit, "")
         self.title.setText(self.tr("Find best settings"))
         self._session = session
@@ -55,7 +57,7 @@ class WizardPage(Page):
         self._estimates = Latest(jobs, "estimate", self)
         self.line = StepLine(kit)
         self.body.addWidget(self.line)
-        self.model_step = ModelStep(kit, last_model)
+        self.model_step = ModelStep(kit, state.last_model, state.recent)
         self.goal_step = GoalStep(kit)
         self.plan_step = PlanStep(kit)
         self.run_step = RunStep(kit)
@@ -105,9 +107,16 @@ class WizardPage(Page):
     def refresh_models(self) -> None:
         """Look for models again."""
         self._has_list = True
-        job = self._jobs.call("models", self._session.models)
+        folders = self.kit.options.value.model_folders
+        job = self._jobs.call("models", partial(self._session.models, folders))
         job.event_arrived.connect(self.model_step.show_models)
         job.failed.connect(self.model_step.banner.show_error)
+
+    def forget_models(self) -> None:
+        """Look for models anew the next time the page shows: the folders have changed."""
+        self._has_list = False
+        if self.isVisible():
+            self.refresh_models()
 
     @Slot(str)
     def choose_model(self, model: str) -> None:
@@ -133,7 +142,8 @@ class WizardPage(Page):
             return
         self._model = model
         self._is_quick = True
-        self._start_plan(SweepRequest())
+        headroom = self.kit.options.value.headroom_mib * MIB
+        self._start_plan(SweepRequest(headroom_bytes=headroom or None))
 
     @Slot(object)
     def _on_spec(self, spec: ModelSpec) -> None:

@@ -9,6 +9,7 @@ from app import runtime
 from app.domain.errors import EnvironmentProblem
 from app.store.preferences import (
     FILE_NAME,
+    OLD_FILE_NAME,
     Preferences,
     load_preferences,
     save_preferences,
@@ -54,8 +55,11 @@ def test_broken_file_is_put_aside_and_named(content: str) -> None:
 
 def test_oldest_file_is_upgraded() -> None:
     """The look chosen before there were preferences must be kept."""
-    write('{"scheme": "dark", "geometry": "AAAA"}')
-    assert load_preferences()[0].theme == "dark"
+    old = runtime.data_dir() / OLD_FILE_NAME
+    old.write_text('{"scheme": "dark", "geometry": "AAAA"}', encoding="utf-8")
+    assert load_preferences()[0] == Preferences(theme="dark", is_introduced=True)
+    old.write_text("{", encoding="utf-8")
+    assert load_preferences() == (Preferences(), "")
 
 
 def test_newer_file_is_read_as_far_as_understood() -> None:

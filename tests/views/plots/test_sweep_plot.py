@@ -56,8 +56,8 @@ def test_look_change_redraws(kit: Kit, qtbot: QtBot) -> None:
     plot.show()
     qtbot.waitUntil(lambda: not plot._is_stale)
     kit.theme.choose(Scheme.DARK)
-    brush = plot._axes.widget.backgroundBrush()
-    assert brush.color().name() == kit.theme.colors.surface
+    brush = plot._axes.widget.backgroundBrush
+    qtbot.waitUntil(lambda: brush().color().name() == kit.theme.colors.surface)
 
 
 def test_context_plot_names_both_ends(kit: Kit, qtbot: QtBot) -> None:
