@@ -32,11 +32,11 @@ class Translations(QObject):
         """Speak ``language`` from now on."""
         super().__init__(app)
         self._app = app
-        # loadFromData keeps no copy: the bytes must live as long as the translator.
+        # Qt keeps no copy: the bytes must live as long as the translator.
         self._data = {code: _read(name) for code, name in CATALOGUES.items()}
         self._translators = {code: QTranslator(self) for code in CATALOGUES}
         for code, translator in self._translators.items():
-            translator.loadFromData(self._data[code])
+            translator.load(self._data[code])
         self._installed = ""
         self._language = language
         self._install()

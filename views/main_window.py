@@ -4,6 +4,7 @@ import base64
 import importlib
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -17,7 +18,7 @@ from typing_extensions import override
 
 from app.advice.rules import machine_findings
 from app.advice.text import LANGUAGES, catalogue
-from app.domain.errors import ErrorInfo
+from app.domain.errors import EnvironmentProblem, ErrorInfo
 from app.domain.machine import Machine
 from app.runtime import atomic_write, data_dir
 from app.store.preferences import Preferences, save_preferences
@@ -35,6 +36,7 @@ from views.options import BUILT_IN
 from views.port import SessionPort
 from views.settings.page import SettingsPage
 from views.sidebar import PageEntry, Sidebar
+from views.slices import Slices
 from views.state import WindowState, save_state
 from views.units import use_units
 from views.widgets import Kit
@@ -92,12 +94,14 @@ class MainWindow(QMainWindow):
         self.feed = TelemetryFeed(self)
         self._is_closing = self._is_saved = self._is_given_up = self._has_failed = False
         self._wants_rebuild = False
+        self._turns = Slices(self)
         self.background = Background(kit, self)
         self._deadline = QTimer(self)
         self._deadline.setSingleShot(True)
         self._deadline.setInterval(CLOSE_BUDGET_MS)
         self._deadline.timeout.connect(self._on_deadline)
         self.setWindowTitle("RigTune")
+        self.setStyleSheet(kit.theme.sheet)
         self._late: LatePages | None = None
         self._builder: LatePagesBuilder | None = None
         self._place()
@@ -142,6 +146,7 @@ class MainWindow(QMainWindow):
         if self._builder is not None:
             self._builder.stop()
         self._late = None
+        self._turns.clear()
         self.dashboard.stop()
         self.menuBar().clear()
         old = self.takeCentralWidget()
@@ -311,11 +316,15 @@ class MainWindow(QMainWindow):
 
     @Slot(object)
     def _on_pages_built(self, late: "LatePages") -> None:
+        self._turns.add(partial(self._stack.addWidget, page) for page in late.widgets)
+        self._turns.add([partial(self._take_pages, late)])
+
+    def _take_pages(self, late: "LatePages") -> None:
         self._late = late
-        for page in self._late.widgets:
-            self._stack.addWidget(page)
         late.page_requested.connect(self.open_page)
         late.state_changed.connect(self._on_state_changed)
+        late.wizard.loaded_changed.connect(self.dashboard.show_loaded)
+        late.wizard.search_ended.connect(self.background.tell)
         self.open_page(self._wanted)
         self.pages_built.emit()
 
@@ -382,6 +391,7 @@ class MainWindow(QMainWindow):
             self._late.stop()
         if self._builder is not None:
             self._builder.stop()
+        self._turns.clear()
         self.dashboard.stop()
         self.feed.detach()
         self.jobs.cancel_all()
@@ -443,6 +453,8 @@ class _Opened:
 def _close_session(session: SessionPort | None, state: WindowState) -> None:
     save_state(state)
     if session is not None:
+        with suppress(EnvironmentProblem):
+            session.results().purge()  # the undo of deleted results ends with the window
         session.close()
 
 

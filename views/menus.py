@@ -16,6 +16,9 @@ from views.widgets import Kit
 
 translate = QCoreApplication.translate
 
+# Read now: nothing opens a file on the GUI thread later.
+_VERSION = version()
+
 Shortcut = QKeySequence.StandardKey | str | None
 
 
@@ -53,8 +56,6 @@ class Menus:
         self._kit = kit
         self._window = window
         self._pages = pages
-        # Read now: nothing opens a file on the GUI thread later.
-        self._version = version()
         self._file()
         self._view()
         self._help()
@@ -133,7 +134,7 @@ class Menus:
             "<b>RigTune {version}</b><br>Finds the best llama.cpp settings for the GPU you own "
             "and shows why.<br>Apache License 2.0. Works offline; nothing leaves this machine.",
         )
-        self._tell(translate("Menus", "About RigTune"), text.format(version=self._version))
+        self._tell(translate("Menus", "About RigTune"), text.format(version=_VERSION))
 
     def _gallery(self) -> None:
         # For developers: every state of every building block. In no menu.

@@ -67,6 +67,16 @@ class Theme(QObject):
         self._strong = strong
         self._apply()
 
+    @property
+    def sheet(self) -> str:
+        """The style sheet of a window, the same in every look.
+
+        For the window, not the application: with a style sheet there, each step of building a
+        page styles everything built so far again.
+        """
+        controls = asset("icons/controls").as_posix()
+        return stylesheet(ROLES, unit(self._app.font()), controls=controls)
+
     def color(self, name: str) -> QColor:
         """Return a colour of ``Colors`` by its field name."""
         return QColor(getattr(self.colors, name))
@@ -82,10 +92,6 @@ class Theme(QObject):
         self._look = look
         self.colors = colors_of(*look)
         self._app.setPalette(palette_of(self.colors))
-        if not self._app.styleSheet():
-            controls = asset("icons/controls").as_posix()
-            sheet = stylesheet(ROLES, unit(self._app.font()), controls=controls)
-            self._app.setStyleSheet(sheet)
         self._repolish()
 
     def _repolish(self) -> None:

@@ -23,9 +23,12 @@ from app.domain.events import (
 from app.domain.machine import GpuSample, HostSample, Machine
 from app.domain.memory import Verdict
 from app.domain.model import ModelSpec
+from app.domain.outcome import Outcome
 from app.domain.settings import Settings
 from app.domain.sweep import SweepRequest, SweepResult, SweepStatus
+from app.domain.trial import Rate
 from app.domain.units import MIB, NS_PER_S
+from app.session.results import Recheck
 from app.session.views import Estimate, ModelEntry
 from app.store.records import Profile, StoredSweep, SweepFingerprint
 from app.worker.protocol import ChatMessage, Sampling
@@ -185,6 +188,10 @@ class FakeSession:
         self.asked: list[tuple[ChatMessage, ...]] = []
         self.requests: list[tuple[str, SweepRequest]] = []
         self.is_closed = False
+        self.names: dict[int, str] = {}
+        self.deleted: set[int] = set()
+        self.changed: tuple[str, ...] = ()
+        self.is_purged = False
 
     def wait_if_held(self, cancel: threading.Event | None = None) -> None:
         """Wait for the gate, or for a cancel."""
@@ -273,7 +280,12 @@ class FakeSession:
             status=SweepStatus.CANCELLED,
             n_trials=6,
         )
-        return (whole, part)
+        found = (msgspec.structs.replace(s, name=self.names.get(s.id, "")) for s in (whole, part))
+        return tuple(s for s in found if s.id not in self.deleted)
+
+    def results(self) -> "FakeResults":
+        """Return what can be done with them."""
+        return FakeResults(self)
 
     def sweep(self, sweep_id: int) -> SweepResult:
         """Return a stored answer."""
@@ -301,3 +313,53 @@ class FakeSession:
     def close(self) -> None:
         """Remember that it was closed."""
         self.is_closed = True
+
+
+class FakeResults:
+    """What can be done with the session's two searches; remembers what was asked."""
+
+    def __init__(self, session: FakeSession) -> None:
+        """Act on ``session``."""
+        self._session = session
+
+    def rename(self, sweep_id: int, name: str) -> None:
+        """Remember the name."""
+        self._session.names[sweep_id] = name
+
+    def delete(self, sweep_id: int) -> None:
+        """Hide a search."""
+        self._session.deleted.add(sweep_id)
+
+    def restore(self, sweep_id: int) -> None:
+        """Show it again."""
+        self._session.deleted.discard(sweep_id)
+
+    def purge(self) -> None:
+        """Remember that undo has ended."""
+        self._session.is_purged = True
+
+    def write_json(self, sweep_id: int) -> bytes:
+        """Return something to write."""
+        return b'{"sweep": %d}' % sweep_id
+
+    def read_json(self, data: bytes) -> int:
+        """Accept what ``write_json`` gave, refuse the rest."""
+        if not data.startswith(b'{"sweep"'):
+            raise EnvironmentProblem("not_a_result", "The file holds no RigTune result.", "Other.")
+        return 1
+
+    def changed(self, sweep: StoredSweep) -> tuple[str, ...]:
+        """Return what the session was told."""
+        return self._session.changed
+
+    def recheck(
+        self, sweep: StoredSweep, cancel: threading.Event
+    ) -> Iterator[TrialProgress | Recheck]:
+        """Find six per cent less."""
+        yield TrialProgress(phase="decode")
+        before = Rate(median=41.2, low=41.0, high=41.4)
+        now = Rate(median=38.9, low=38.7, high=39.1)
+        yield Recheck(
+            sweep_id=sweep.id, before=before, now=now, outcome=Outcome.OK,
+            difference_frac=-0.0558, is_outside_noise=True, changed=self._session.changed,
+        )  # fmt: skip

@@ -11,14 +11,15 @@ from typing_extensions import override
 from app.domain.sweep import Cliff, SweepResult
 from app.domain.trial import Trial
 from app.domain.units import format_tok_s
-from views.plots.axes import Axes
 from views.plots.sweep_data import (
+    BAND_KNOBS,
     Measure,
     PlotPoint,
     best_index,
     best_line,
     distinct_knee,
     points,
+    predicted_band,
     settings_of,
     speed_of,
     usual_depth,
@@ -38,6 +39,7 @@ from views.words import (
 
 # kind -> pyqtgraph symbol; the same shapes are named in the key below the plot
 MIN_GAP_MS = 100
+MIN_BAND = 3
 SYMBOLS = {"measured": "o", "spilled": "t", "failed": "x"}
 
 
@@ -47,10 +49,8 @@ class SweepPlot(PlotTwin):
     def __init__(self, kit: Kit) -> None:
         """Build it without trials."""
         super().__init__(kit)
-        self._axes = Axes(kit, "", "")
-        self._axes.setParent(self)
         self.build(
-            self.tr("Speed by settings"), self._axes.widget,
+            self.tr("Speed by settings"),
             [self.tr("Settings"), self.tr("Depth"), self.tr("Outcome"), self.tr("Prefill tok/s"),
              self.tr("Decode tok/s")],
             text_columns=3,
@@ -129,6 +129,7 @@ class SweepPlot(PlotTwin):
         found = points(self._trials, self.knob, measure)
         self._axes.clear()
         self._axes.set_labels(knob_label(self.knob), self._speed_label())
+        self._draw_band(found, measure)
         self._draw_line(found, measure)
         for kind in SYMBOLS:
             self._draw_kind([p for p in found if p.kind == kind], kind, measure)
@@ -153,6 +154,21 @@ class SweepPlot(PlotTwin):
         pad = max(0.5, 0.05 * (max(places) - min(places)))
         self._axes.plot.setXRange(min(places) - pad, max(places) + pad, padding=0)
         self._axes.plot.setYRange(-0.06 * top, 1.18 * top, padding=0)
+
+    def _draw_band(self, found: Sequence[PlotPoint], measure: Measure) -> None:
+        """Shade what the speed model expects between measured points, behind them."""
+        self._has_band = False
+        if self.knob not in BAND_KNOBS:
+            return
+        band = predicted_band(found)
+        if len(band) < MIN_BAND:
+            return
+        self._has_band = True
+        x, low, high = np.array(band).T
+        fill = self._axes.brush(measure, 0.18)
+        edges = [pg.PlotCurveItem(x, y, pen=None) for y in (low, high)]
+        for item in (*edges, pg.FillBetweenItem(*edges, brush=fill)):
+            self._axes.add(item)
 
     def _draw_kind(self, found: Sequence[PlotPoint], kind: str, measure: Measure) -> None:
         if not found:
@@ -212,7 +228,10 @@ class SweepPlot(PlotTwin):
             "spilled": self.tr("▽ spilled into shared memory"),
             "failed": self.tr("✕ did not run"),
         }
-        self._key.setText("   ".join(words[k] for k in SYMBOLS if k in kinds))
+        shown = [words[k] for k in SYMBOLS if k in kinds]
+        if self._has_band:
+            shown.append(self.tr("▒ expected in between, ± 8 %"))
+        self._key.setText("   ".join(shown))
 
     def _sentence(self, found: Sequence[PlotPoint], measure: Measure) -> str:
         line = best_line(found)

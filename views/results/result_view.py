@@ -2,7 +2,14 @@
 
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QMenu, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QFileDialog,
+    QGridLayout,
+    QHBoxLayout,
+    QMenu,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.domain.errors import ErrorInfo
 from app.domain.sweep import Recommended, SweepResult
@@ -11,7 +18,10 @@ from views.page import scrolling
 from views.plots.context_plot import ContextPlot
 from views.plots.sweep_data import depth_of
 from views.plots.sweep_plot import SweepPlot
+from views.results.alternatives import Alternatives
 from views.results.comparison import Comparison
+from views.results.milliseconds import Milliseconds
+from views.results.report import file_stem, report_html
 from views.results.text import (
     device_text,
     gain_text,
@@ -39,10 +49,16 @@ class ResultView(QWidget):
     Signals:
         chat_requested: Profile to chat with.
         export_requested: Profile and format.
+        apply_requested: Profile to use for this model from now on.
+        report_requested: Path to write the report to, and its text as HTML.
+        search_requested: ``Goal``: the same model for another wish.
     """
 
     chat_requested = Signal(str)
     export_requested = Signal(str, str)
+    apply_requested = Signal(str)
+    report_requested = Signal(str, str)
+    search_requested = Signal(object)
 
     def __init__(self, kit: Kit) -> None:
         """Build it empty."""
@@ -111,6 +127,11 @@ class ResultView(QWidget):
         left.column.addWidget(self._reasons)
         left.column.addStretch(1)
         right = Card(kit)
+        self.milliseconds = Milliseconds(kit)
+        right.column.addWidget(self.milliseconds)
+        self.alternatives = Alternatives(kit)
+        self.alternatives.search_requested.connect(self.search_requested)
+        right.column.addWidget(self.alternatives)
         right.column.addWidget(Heading(self.tr("All settings"), 1.1))
         self._table = Table(
             kit, self.tr("Recommended settings"),
@@ -140,10 +161,16 @@ class ResultView(QWidget):
             menu.addAction(name).setData(form)
         menu.triggered.connect(self._on_export_triggered)
         self._export.setMenu(menu)
-        self.chat = kit.button(self.tr("Chat with These Settings"), "chat", "primary")
+        self._report = kit.button(self.tr("Report…"), "print")
+        self._report.clicked.connect(self._on_report_clicked)
+        self.apply = kit.button(self.tr("Apply"), "good")
+        self.apply.setToolTip(self.tr("Chat and server use these settings for this model"))
+        self.apply.clicked.connect(self._on_apply_clicked)
+        self.chat = kit.button(self.tr("Chat"), "chat", "primary")
+        self.chat.setToolTip(self.tr("Chat with these settings"))
         self.chat.clicked.connect(self._on_chat_clicked)
         self.action_row.addStretch(1)
-        for button in (self._copy, self._export, self.chat):
+        for button in (self._copy, self._report, self._export, self.apply, self.chat):
             button.setEnabled(False)
             self.action_row.addWidget(button)
         return self.action_row
@@ -159,6 +186,8 @@ class ResultView(QWidget):
         point = result.recommended
         self._show_answer(point, result)
         self._comparison.show_points(points_of(result))
+        self.milliseconds.show_result(result)
+        self.alternatives.show_result(result)
         reasons = [f"•  {reason_text(reason)}" for reason in result.reasons]
         self._reasons.setText("\n".join(reasons) or self.tr("No reasons were recorded."))
         self._middle.setVisible(point is not None)
@@ -173,9 +202,10 @@ class ResultView(QWidget):
         self.context_plot.show_result(result, floor_tok_s)
         self._plots[1].setVisible(bool(result.context_curve))
         self._copy.setEnabled(True)
+        self._report.setEnabled(True)
         has_profile = bool(point and point.profile_id)
-        self._export.setEnabled(has_profile)
-        self.chat.setEnabled(has_profile)
+        for button in (self._export, self.apply, self.chat):
+            button.setEnabled(has_profile)
 
     def show_export(self, text: str) -> None:
         """Put an exported command on the clipboard and say so."""
@@ -222,6 +252,34 @@ class ResultView(QWidget):
         if self._result is not None:
             QGuiApplication.clipboard().setText(result_text(self._result, self._model))
             self.banner.say(self.tr("The result is on the clipboard."), "good")
+
+    @Slot()
+    def _on_report_clicked(self) -> None:
+        dialog = QFileDialog(self, self.tr("Save a report to print"))
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.setNameFilter(self.tr("PDF (*.pdf);;Web page (*.html)"))
+        dialog.setDefaultSuffix("pdf")
+        dialog.selectFile(f"{file_stem(self._model)}.pdf")
+        dialog.fileSelected.connect(self.write_report)
+        dialog.open()
+
+    @Slot(str)
+    def write_report(self, path: str) -> None:
+        """Ask for the report at ``path``."""
+        if self._result is not None:
+            self.report_requested.emit(path, report_html(self._result, self._model))
+
+    def show_written(self, path: str) -> None:
+        """Say that the report is there."""
+        self.banner.say(self.tr("Written: {path}").format(path=path), "good")
+
+    @Slot()
+    def _on_apply_clicked(self) -> None:
+        profile = self._profile_id()
+        if profile:
+            self.apply_requested.emit(profile)
+            text = self.tr("Chat and server use these settings for {model} from now on.")
+            self.banner.say(text.format(model=self._model), "good")
 
     @Slot(object)
     def _on_export_triggered(self, action: object) -> None:

@@ -64,9 +64,8 @@ class MemorySplit(QWidget):
         )  # fmt: skip
         if loaded is not None:
             words = {name: memory_part_label(name) for name in parts if name != OTHERS}
-            named = [
-                f"{words.get(n, self.tr('others'))} {format_bytes(b)}" for n, b in parts.items()
-            ]
+            others = self.tr("others")
+            named = [f"{words.get(n, others)} {format_bytes(b)}" for n, b in parts.items()]
             line = f"{line} · ≈ {', '.join(named)}"
         names = biggest_users(sample.processes or ())
         self._text.setText(f"{line} · {names}" if names else line)

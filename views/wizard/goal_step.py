@@ -79,7 +79,7 @@ class GoalStep(QWidget):
     def show_model(self, spec: ModelSpec) -> None:
         """Offer what ``spec`` allows."""
         facts = [spec.name, spec.arch, spec.ftype or "", format_bytes(spec.file_bytes)]
-        facts.append(self.tr("{n} blocks").format(n=spec.n_layer))
+        facts.append(self.tr("%n block(s)", "", spec.n_layer))
         if spec.n_expert:
             text = self.tr("{used} of {all} experts")
             facts.append(text.format(used=spec.n_expert_used, all=spec.n_expert))

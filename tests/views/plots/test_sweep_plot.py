@@ -18,7 +18,7 @@ def test_summary_and_table_say_the_same(kit: Kit, qtbot: QtBot) -> None:
     plot.show()
     qtbot.waitUntil(lambda: not plot._is_stale)
     assert "GPU layers 28" in plot.summary
-    assert plot._plot.accessibleDescription() == plot.summary
+    assert plot._axes.widget.accessibleDescription() == plot.summary
     rows = plot.table.rows.rows
     assert len(rows) == len(data.TRIALS)
     assert rows[5][2:] == ("out of memory", "—", "—")
