@@ -52,6 +52,7 @@ class AdvicePage(Page):
         """Show ``findings`` instead of what was there."""
         while item := self._column.takeAt(0):
             if (widget := item.widget()) is not None:
+                widget.hide()
                 widget.deleteLater()
         for finding in findings:
             self._column.addWidget(self._card(finding))

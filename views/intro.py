@@ -73,6 +73,7 @@ class IntroPage(Page):
         form = QFormLayout()
         form.setHorizontalSpacing(4 * self.kit.unit)
         form.setVerticalSpacing(2 * self.kit.unit)
+        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.FieldsStayAtSizeHint)
         options = self.kit.options
         for field, label, values in (
             ("language", self.tr("&Language"), [

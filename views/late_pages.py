@@ -1,7 +1,6 @@
 """The pages that need pyqtgraph or are not looked at first: built after the window shows."""
 
 from collections.abc import Iterator
-from functools import partial
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 from PySide6.QtWidgets import QWidget
@@ -60,15 +59,17 @@ class LatePagesBuilder(QObject):
     def _build(self) -> Iterator[object]:
         """Yield after every part that takes its time; the pages themselves come last."""
         kit, session, jobs = self._parts
-        parts: list[QWidget] = []
-        for make in (
-            partial(ModelStep, kit, self._state.last_model, self._state.recent),
-            partial(GoalStep, kit), partial(PlanStep, kit), partial(RunStep, kit),
-            partial(ResultView, kit),
-        ):  # fmt: skip
-            parts.append(make())
-            yield None
-        wizard = WizardPage(kit, session, jobs, WizardSteps(*parts))
+        model = ModelStep(kit, self._state.last_model, self._state.recent)
+        yield None
+        goal = GoalStep(kit)
+        yield None
+        plan = PlanStep(kit)
+        run = RunStep(kit)
+        yield None
+        result = ResultView(kit)
+        yield None
+        steps = WizardSteps(model=model, goal=goal, plan=plan, run=run, result=result)
+        wizard = WizardPage(kit, session, jobs, steps)
         yield None
         chat = ChatPage(kit, session, jobs)
         yield None

@@ -105,7 +105,9 @@ class MainWindow(QMainWindow):
         self._late: LatePages | None = None
         self._builder: LatePagesBuilder | None = None
         self._place()
-        self._compose()
+        self._frame()
+        self._first_page()
+        self._second_page()
         self.jobs.idle.connect(self._on_jobs_idle)
         self.jobs.changed.connect(self._on_jobs_changed)
         kit.options.changed.connect(self._on_options_changed)
@@ -113,8 +115,8 @@ class MainWindow(QMainWindow):
         if kit.options.notice:
             self.dashboard.say_set_aside(kit.options.notice)
 
-    def _compose(self) -> None:
-        """Build everything that shows words; called again when those change."""
+    def _frame(self) -> None:
+        """Build what is around the pages, in the language in use."""
         kit = self._kit
         self.entries = self._entries()
         self.settings_entry = PageEntry(
@@ -122,17 +124,21 @@ class MainWindow(QMainWindow):
         )
         self.sidebar = Sidebar(kit, self.entries, self.settings_entry)
         self._stack = QStackedWidget()
-        self.dashboard = DashboardPage(kit, self.feed)
-        self.advice = AdvicePage(kit)
-        self._stack.addWidget(self.dashboard)
-        self._stack.addWidget(self.advice)
         self._lazy: dict[str, QWidget] = {}
         self._wanted = "dashboard"
         self._lay_out()
         Menus(kit, self, self)
         self.sidebar.page_chosen.connect(self.open_page)
+
+    def _first_page(self) -> None:
+        self.dashboard = DashboardPage(self._kit, self.feed)
+        self._stack.addWidget(self.dashboard)
         self.dashboard.tune_requested.connect(self._on_tune_requested)
         self.dashboard.export_requested.connect(self._on_export_requested)
+
+    def _second_page(self) -> None:
+        self.advice = AdvicePage(self._kit)
+        self._stack.addWidget(self.advice)
         self.advice.refresh_requested.connect(self._on_refresh_requested)
 
     def rebuild(self) -> None:
@@ -140,25 +146,32 @@ class MainWindow(QMainWindow):
         self._wants_rebuild = bool(self.jobs.running("search") or self.jobs.running("chat"))
         if self._wants_rebuild or self._is_closing:
             return
-        key = self._wanted
+        self._turns.clear()
+        self._turns.add(
+            [self._take_down, self._frame, self._first_page, self._second_page, self._show_again]
+        )
+
+    def _take_down(self) -> None:
+        self._key_before = self._wanted
         if self._late is not None:
             self._late.stop()
         if self._builder is not None:
             self._builder.stop()
         self._late = None
-        self._turns.clear()
         self.dashboard.stop()
         self.menuBar().clear()
         old = self.takeCentralWidget()
-        for page in [self._stack.widget(i) for i in range(self._stack.count())]:
-            page.deleteLater()  # each in its own turn: all at once would hold the window
-        old.deleteLater()
-        self._compose()
+        pages = (self._stack.widget(i) for i in range(self._stack.count()))
+        for widget in [*pages, old]:
+            if widget is not None:
+                widget.deleteLater()  # each in its own turn: all at once would hold the window
+
+    def _show_again(self) -> None:
         self.resizeEvent(QResizeEvent(self.size(), self.size()))
         if self._machine is not None:
             self.dashboard.show_machine(self._machine)
         self._build_late_pages()
-        self.open_page(key)
+        self.open_page(self._key_before)
 
     def start(self) -> None:
         """Look at the machine and load the other pages' code, both beside the window."""

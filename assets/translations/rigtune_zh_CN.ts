@@ -1906,6 +1906,10 @@
         <source>{measure} is best at {knob} {x:g}: {speed}. Trials shown: {n}.</source>
         <translation>{measure}在{knob} {x:g} 时最佳：{speed}。显示的试验：{n}。</translation>
     </message>
+    <message>
+        <source>Speeds {depth}.</source>
+        <translation type="unfinished"></translation>
+    </message>
 </context>
 <context>
     <name>Toolbar</name>

@@ -158,6 +158,7 @@ class DashboardPage(Page):
         self._cards_shown = ()
         while item := self._column.takeAt(0):
             if (widget := item.widget()) is not None:
+                widget.hide()
                 widget.deleteLater()
 
     @Slot(bool)

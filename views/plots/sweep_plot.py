@@ -61,7 +61,7 @@ class SweepPlot(PlotTwin):
         self._measure.addItem(self.tr("Decode"), "decode")
         self._measure.addItem(self.tr("Prefill"), "prefill")
         self._knob = self.add_choice(self.tr("Against"))
-        self._key = text_label(muted=True, wrap=False)
+        self._key = text_label(muted=True)
         self.column.addWidget(self._key)
         self._measure.currentIndexChanged.connect(self._on_choice_changed)
         self._knob.activated.connect(self._on_knob_activated)
@@ -139,8 +139,8 @@ class SweepPlot(PlotTwin):
         self.say(self._sentence(found, measure))
 
     def _speed_label(self) -> str:
-        depth = usual_depth(self._trials)
-        return self.tr("tok/s") if depth is None else f"{self.tr('tok/s')}, {depth_text(depth)}"
+        # How full the context was is said below: it would not fit beside a low plot.
+        return self.tr("tok/s")
 
     def _draw_line(self, found: Sequence[PlotPoint], measure: Measure) -> None:
         line = best_line(found)
@@ -240,10 +240,15 @@ class SweepPlot(PlotTwin):
         best = max(line, key=lambda p: p[1])
         name = self.tr("Prefill") if measure == "prefill" else self.tr("Decode")
         text = self.tr("{measure} is best at {knob} {x:g}: {speed}. Trials shown: {n}.")
-        return text.format(
+        text = text.format(
             measure=name, knob=knob_label(self.knob), x=best[0], speed=format_tok_s(best[1]),
             n=len(found),
         )  # fmt: skip
+        depth = usual_depth(self._trials)
+        if depth is None:
+            return text
+        speeds = self.tr("Speeds {depth}.").format(depth=depth_text(depth))
+        return f"{text} {speeds}"
 
     def best_text(self) -> str:
         """Return the fastest trial so far in one line."""

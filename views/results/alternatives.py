@@ -145,31 +145,32 @@ class Alternatives(QWidget):
     def show_result(self, result: SweepResult) -> None:
         """Show the alternatives of ``result``."""
         if self._rows is not None:
+            self._rows.hide()
             self._rows.deleteLater()
         self._rows = QWidget()
         grid = QGridLayout(self._rows)
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setHorizontalSpacing(3 * self._kit.unit)
-        grid.setVerticalSpacing(self._kit.unit)
-        grid.setColumnStretch(1, 1)
+        grid.setVerticalSpacing(0)
+        grid.setColumnStretch(0, 1)
         known = {alternative.what: alternative for alternative in alternatives(result)}
         best = result.recommended
         self.buttons = {}
         for row, (what, title, missing, goal) in enumerate(self._kinds()):
-            grid.addWidget(text_label(title, wrap=False), row, 0)
+            grid.addWidget(text_label(title, wrap=False), 2 * row, 0)
             alternative = known.get(what)
             text = missing
             if alternative is not None and best is not None:
                 change = differing_texts([best.settings, alternative.settings])[1]
                 text = f"{change}: {alternative.text}"
-            grid.addWidget(text_label(text, muted=True), row, 1)
+            grid.addWidget(text_label(text, muted=True), 2 * row + 1, 0, 1, 2)
             if alternative is None and goal is not None:
                 button = self._kit.button(self.tr("Search for It"), role="quiet")
                 button.setAccessibleName(self.tr("Search: {what}").format(what=title))
                 button.setProperty("goal", goal.value)
                 button.clicked.connect(self._on_clicked)
                 self.buttons[what] = button
-                grid.addWidget(button, row, 2)
+                grid.addWidget(button, 2 * row, 1)
         self._column.addWidget(self._rows)
 
     def _kinds(self) -> tuple[tuple[str, str, str, Goal | None], ...]:

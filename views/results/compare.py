@@ -1,7 +1,7 @@
 """Two searches side by side: what differs, in settings and in speed."""
 
 from PySide6.QtCore import QCoreApplication, Signal
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QHeaderView, QVBoxLayout, QWidget
 
 from app.domain.sweep import Recommended, SweepResult
 from app.domain.units import MISSING, format_seconds
@@ -41,6 +41,10 @@ class CompareView(QWidget):
             kit, self.tr("Two results side by side"),
             [self.tr("What"), self.tr("First"), self.tr("Second"), self.tr("Difference")],
         )  # fmt: skip
+        header = self.table.horizontalHeader()
+        header.setSectionResizeMode(0, QHeaderView.ResizeMode.ResizeToContents)
+        for column_index in (1, 2):
+            header.setSectionResizeMode(column_index, QHeaderView.ResizeMode.Stretch)
         card.column.addWidget(self.table, 1)
         column.addWidget(card, 1)
 
@@ -72,7 +76,7 @@ def compare_rows(one: Recommended | None, other: Recommended | None) -> list[tup
         _speed_row(translate("Compare", "Prefill, tok/s"), one, other, "prefill_tok_s"),
         (translate("Compare", "Time for one request"),
          *(format_seconds(p.request_s) if p else MISSING for p in (one, other)),
-         _change(one and one.request_s, other and other.request_s)),
+         _change(one.request_s if one else None, other.request_s if other else None)),
         (translate("Compare", "Memory"), *(device_text(p) if p else MISSING for p in (one, other)),
          ""),
     ]  # fmt: skip

@@ -92,6 +92,7 @@ class Milliseconds(QWidget):
         parts = token_parts(result)
         self.setVisible(bool(parts))
         if self._legend is not None:
+            self._legend.hide()
             self._legend.deleteLater()
         self._legend = QWidget()
         grid = QGridLayout(self._legend)

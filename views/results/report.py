@@ -1,6 +1,7 @@
 """A result as a document to print: PDF, or a web page without anything from outside."""
 
 import re
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
@@ -108,7 +109,7 @@ def _status(result: SweepResult) -> str:
     )  # fmt: skip
 
 
-def _table(headers: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def _table(headers: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     head = "".join(f"<th>{escape(h)}</th>" for h in headers)
     body = "".join(
         "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows

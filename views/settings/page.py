@@ -44,6 +44,7 @@ class SettingsPage(Page):
         form = QFormLayout()
         form.setHorizontalSpacing(4 * self.kit.unit)
         form.setVerticalSpacing(2 * self.kit.unit)
+        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.FieldsStayAtSizeHint)
         form.setRowWrapPolicy(QFormLayout.RowWrapPolicy.WrapLongRows)
         card.column.addLayout(form)
         return card, form

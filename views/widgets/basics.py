@@ -2,9 +2,11 @@
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import (
+    QAbstractSpinBox,
     QApplication,
     QFrame,
     QLabel,
+    QLineEdit,
     QPushButton,
     QSizePolicy,
     QVBoxLayout,
@@ -133,6 +135,13 @@ def text_label(text: str = "", *, muted: bool = False, wrap: bool = True) -> QLa
     if muted:
         label.setProperty("role", "muted")
     return label
+
+
+def indent(spin: QAbstractSpinBox) -> None:
+    """Keep a number off the left border: a style sheet's padding does not reach it."""
+    line = spin.findChild(QLineEdit)
+    if isinstance(line, QLineEdit):
+        line.setTextMargins(spin.fontMetrics().averageCharWidth(), 0, 0, 0)
 
 
 def set_tone(widget: QWidget, tone: str) -> None:

@@ -111,7 +111,7 @@ def split(used_bytes: int, loaded: DeviceMemory | None) -> dict[str, int]:
     """Return who holds the memory in use: parts of our model by estimate, and others."""
     if loaded is None:
         return {OTHERS: used_bytes}
-    parts = {name: part_bytes(loaded, name) for name in LOADED_PARTS}
+    parts = {name: part_bytes(loaded, name) or 0 for name in LOADED_PARTS}
     known = sum(parts.values())
     if known > used_bytes:  # still loading: what is there is shared out
         parts = {name: n * used_bytes // max(1, known) for name, n in parts.items()}

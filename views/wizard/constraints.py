@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
 from app.domain.model import ModelSpec
 from app.domain.sweep import BudgetName, Goal, SweepRequest
 from app.domain.units import MIB
-from views.widgets.basics import Kit, ValueLabel
+from views.widgets.basics import Kit, ValueLabel, indent
 from views.words import budget_label, number
 
 CONTEXTS = (2048, 4096, 8192, 12288, 16384, 24576, 32768, 49152, 65536, 98304, 131072, 262144)
@@ -49,6 +49,7 @@ class Constraints(QWidget):
         label.setBuddy(self.context)
         form.addRow(label, self._beside(self.context, self._context_value))
         self.floor = QDoubleSpinBox()
+        indent(self.floor)
         self.floor.setRange(0, 1000)
         self.floor.setDecimals(1)
         self.floor.setSpecialValueText(self.tr("none"))
