@@ -1,7 +1,9 @@
 """The first start: three screens at most, each of which can be skipped."""
 
 from PySide6.QtCore import Signal, Slot
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QLabel, QStackedWidget, QVBoxLayout, QWidget
+from typing_extensions import override
 
 from app.domain.machine import Machine
 from views.dashboard.gpu_card import gpu_facts, gpu_name
@@ -127,6 +129,11 @@ class IntroPage(Page):
         self.next.setText(self.tr("Find Best Settings") if is_last else self.tr("Continue"))
         self.next.setAccessibleName(self.next.text())
         self.where.setText(self.tr("{n} of {count}").format(n=index + 1, count=count))
+        self.next.setFocus()
+
+    @override
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
         self.next.setFocus()
 
     @Slot()

@@ -160,11 +160,7 @@ class MainWindow(QMainWindow):
         self._late = None
         self.dashboard.stop()
         self.menuBar().clear()
-        old = self.takeCentralWidget()
-        pages = (self._stack.widget(i) for i in range(self._stack.count()))
-        for widget in [*pages, old]:
-            if widget is not None:
-                widget.deleteLater()  # each in its own turn: all at once would hold the window
+        # Setting the next central widget deletes this one with every page in it.
 
     def _show_again(self) -> None:
         self.resizeEvent(QResizeEvent(self.size(), self.size()))

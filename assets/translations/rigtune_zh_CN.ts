@@ -1908,7 +1908,7 @@
     </message>
     <message>
         <source>Speeds {depth}.</source>
-        <translation type="unfinished"></translation>
+        <translation>速度（{depth}）。</translation>
     </message>
 </context>
 <context>

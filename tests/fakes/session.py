@@ -57,6 +57,7 @@ class FakeTelemetry:
         times = [now - s * NS_PER_S for s in range(n_seconds, 0, -1)]
         self.samples = [data.gpu_sample(t, i) for i, t in enumerate(times)]
         self.host = [data.host_sample(t, i) for i, t in enumerate(times)]
+        self.interval_s: float | None = None
         self.subscribers: list[Callable[[str, GpuSample | HostSample], None]] = []
 
     def push(self, sample: GpuSample | None = None) -> None:
@@ -192,6 +193,7 @@ class FakeSession:
         self.deleted: set[int] = set()
         self.changed: tuple[str, ...] = ()
         self.is_purged = False
+        self.folders: tuple[str, ...] = ()
 
     def wait_if_held(self, cancel: threading.Event | None = None) -> None:
         """Wait for the gate, or for a cancel."""
@@ -209,6 +211,7 @@ class FakeSession:
 
     def models(self, folders: tuple[str, ...] = ()) -> tuple[ModelEntry, ...]:
         """Return three models, one of them broken."""
+        self.folders = folders
         return (
             ModelEntry(id="lmstudio:qwen", origin="LM Studio", name="Qwen2.5-7B-Instruct-Q4_K_M",
                        path=data.SPEC.path, file_bytes=data.SPEC.file_bytes, arch="qwen2",

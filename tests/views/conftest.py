@@ -33,6 +33,8 @@ _GUARD = GuiGuard()
 QT_NOISE = (
     "This plugin does not support propagateSizeHints",  # the offscreen platform, at each show
     "This plugin does not support raise",  # the same, for dialogs
+    # the tray icon's X11 code on a platform without a tray
+    "QObject::connect: No such signal QPlatformNativeInterface::systemTrayWindowChanged",
 )
 
 
@@ -144,10 +146,10 @@ def open_window(qtbot: QtBot, kit: Kit) -> Iterator[OpenWindow]:
         window.resize(900, 600)
         window.show()
         window.start()
-        qtbot.waitUntil(lambda: window.is_ready and not window.jobs.running())
+        qtbot.waitUntil(lambda: window.is_ready and not window.jobs.running(), timeout=20_000)
         # Keys reach an active window only.
         window.activateWindow()
-        qtbot.waitUntil(window.isActiveWindow)
+        qtbot.waitUntil(window.isActiveWindow, timeout=20_000)
         return window
 
     yield open_it
