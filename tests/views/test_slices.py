@@ -1,5 +1,7 @@
 """Work in slices."""
 
+from functools import partial
+
 from PySide6.QtCore import QObject
 from pytestqt.qtbot import QtBot
 
@@ -8,10 +10,11 @@ from views.slices import Slices
 
 def test_calls_keep_their_order(qtbot: QtBot) -> None:
     """Everything must be called once, in order, in later turns."""
-    parent, seen = QObject(), []
+    seen: list[int] = []
+    parent = QObject()
     slices = Slices(parent)
-    slices.add([lambda n=n: seen.append(n) for n in range(5)])
-    slices.add([lambda: seen.append(5)])
+    slices.add(partial(seen.append, n) for n in range(5))
+    slices.add([partial(seen.append, 5)])
     assert seen == []
     qtbot.waitUntil(lambda: not slices.is_busy)
     assert seen == [0, 1, 2, 3, 4, 5]
@@ -20,10 +23,11 @@ def test_calls_keep_their_order(qtbot: QtBot) -> None:
 
 def test_cleared_work_is_not_done(qtbot: QtBot) -> None:
     """What a newer change overtakes must not run any more."""
-    parent, seen = QObject(), []
+    seen: list[int] = []
+    parent = QObject()
     slices = Slices(parent)
-    slices.add([lambda: seen.append(1)])
+    slices.add([partial(seen.append, 1)])
     slices.clear()
-    slices.add([lambda: seen.append(2)])
+    slices.add([partial(seen.append, 2)])
     slices.finish()
     assert seen == [2]

@@ -107,9 +107,8 @@ def test_pause_holds_the_curves_and_goes_on(
     page._pause.click()
     before = strip._value.text()
     old = session.fake_telemetry.samples[-1]
-    session.fake_telemetry.push(
-        msgspec.structs.replace(old, busy_pct=97.0, t_ns=time.perf_counter_ns())
-    )
+    later = msgspec.structs.replace(old, busy_pct=97.0, t_ns=time.perf_counter_ns())
+    session.fake_telemetry.push(later)
     qtbot.waitUntil(lambda: not window.feed._is_told)
     page._window.setCurrentIndex(1)
     assert strip._value.text() == before
