@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Slot
+from PySide6.QtCore import QSize, Slot
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QGridLayout,
     QHBoxLayout,
@@ -11,6 +12,7 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
     QWidget,
 )
+from typing_extensions import override
 
 from app.domain.units import MISSING
 from views.dashboard.strips import Strip, statistics
@@ -25,6 +27,7 @@ from views.words import absence_text
 
 Span = tuple[float, float | None]
 """Length of the window and its end (``time.perf_counter()``; ``None`` = now), seconds."""
+MAX_COLUMNS = 3
 BANDED = ("clock_mhz", "power_w", "temp_c")
 """Strips that show when the device was slowed down."""
 
@@ -39,6 +42,8 @@ class DeviceCard(Card):
         self.name = name
         self.has_readings = False
         self._points: dict[str, list[Point]] = {}
+        self._shown: tuple[str, ...] = ()
+        self._columns = 0
         self.setAccessibleName(name)
         self.pill = Pill(kit)
         self.column.addLayout(self._header(icon, facts))
@@ -139,16 +144,40 @@ class DeviceCard(Card):
         self._arrange(())
 
     def _arrange(self, shown: tuple[str, ...]) -> None:
-        if shown == getattr(self, "_shown", None):
+        if shown == self._shown and self._columns:
             return
         self._shown = shown
         self._stack.setVisible(bool(shown))
-        columns = 2 if len(shown) in (2, 4) else 3
+        self._columns = 0
         for strip in self._strips.values():
             self._grid.removeWidget(strip)
-            strip.hide()
-        for index, field in enumerate(shown):
-            self._grid.addWidget(self._strips[field], index // columns, index % columns)
-            self._strips[field].show()
-        for column in range(3):
+            strip.setVisible(False)
+        self._place()
+
+    def _place(self) -> None:
+        """Put the strips into as many columns as there is room for."""
+        shown = [self._strips[field] for field in self._shown]
+        wanted = 2 if len(shown) in (2, 4) else MAX_COLUMNS
+        widest = max((strip.minimumSizeHint().width() for strip in shown), default=1)
+        room = self.width() - 2 * self.column.contentsMargins().left()
+        columns = max(1, min(wanted, room // (widest + self._grid.horizontalSpacing())))
+        if columns == self._columns:
+            return
+        self._columns = columns
+        for index, strip in enumerate(shown):
+            self._grid.addWidget(strip, index // columns, index % columns)
+            strip.show()
+        for column in range(MAX_COLUMNS):
             self._grid.setColumnStretch(column, 1 if column < columns else 0)
+
+    @override
+    def minimumSizeHint(self) -> QSize:
+        shown = [self._strips[field] for field in self._shown]
+        widest = max((strip.minimumSizeHint().width() for strip in shown), default=0)
+        margins = 2 * self.column.contentsMargins().left()
+        return QSize(widest + margins, super().minimumSizeHint().height())
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._place()

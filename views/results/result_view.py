@@ -31,6 +31,7 @@ from views.results.text import (
     setting_rows,
 )
 from views.widgets import Banner, Card, Heading, Kit, Pill, Table, ValueLabel, text_label
+from views.widgets.sides import Sides
 from views.words import depth_text, rate_text, settings_text, status_label, status_tone
 
 FORMATS = {
@@ -87,9 +88,10 @@ class ResultView(QWidget):
 
     def _answer_card(self, kit: Kit) -> Card:
         card = Card(kit)
-        row = QHBoxLayout()
-        row.setSpacing(4 * kit.unit)
-        texts = QVBoxLayout()
+        row = Sides(kit)
+        left, right = QWidget(), QWidget()
+        texts = QVBoxLayout(left)
+        texts.setContentsMargins(0, 0, 0, 0)
         texts.setSpacing(kit.unit)
         self._caption = text_label(self.tr("Recommended"), muted=True)
         self._settings = Heading("", 1.25)
@@ -100,8 +102,10 @@ class ResultView(QWidget):
             texts.addWidget(widget)
         texts.addWidget(self._status, 0, Qt.AlignmentFlag.AlignLeft)
         texts.addStretch(1)
-        row.addLayout(texts, 1)
-        numbers = QGridLayout()
+        row.add(left, 3)
+        numbers = QGridLayout(right)
+        numbers.setContentsMargins(0, 0, 0, 0)
+        numbers.setColumnStretch(1, 1)
         numbers.setHorizontalSpacing(3 * kit.unit)
         numbers.setVerticalSpacing(kit.unit // 2)
         names = (self.tr("Decode"), self.tr("Prefill"), self.tr("Request"), self.tr("Memory"))
@@ -110,15 +114,13 @@ class ResultView(QWidget):
         for index, (name, value) in enumerate(zip(names, self._numbers, strict=True)):
             numbers.addWidget(text_label(name, muted=True, wrap=False), index, 0)
             numbers.addWidget(value, index, 1)
-        row.addLayout(numbers)
-        card.column.addLayout(row)
+        numbers.setRowStretch(len(names), 1)
+        row.add(right, 2)
+        card.column.addWidget(row)
         return card
 
     def _middle_row(self, kit: Kit) -> QWidget:
-        holder = QWidget()
-        row = QHBoxLayout(holder)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(3 * kit.unit)
+        holder = Sides(kit)
         left = Card(kit)
         self._comparison = Comparison(kit)
         left.column.addWidget(self._comparison)
@@ -139,8 +141,8 @@ class ResultView(QWidget):
         )  # fmt: skip
         self._table.setMinimumHeight(60 * kit.unit)
         right.column.addWidget(self._table, 1)
-        row.addWidget(left, 1)
-        row.addWidget(right, 1)
+        holder.add(left)
+        holder.add(right)
         return holder
 
     def _plot_card(self, kit: Kit, plot: QWidget) -> Card:

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QSignalBlocker, Slot
+from PySide6.QtCore import QSignalBlocker, QSize, Slot
 from PySide6.QtWidgets import QComboBox
+from typing_extensions import override
 
 from views.options import Options
 
@@ -36,6 +37,11 @@ class Choice(QComboBox):
         """Show what is stored, without changing it."""
         with QSignalBlocker(self):
             self.setCurrentIndex(self.findData(getattr(self._options.value, self._field)))
+
+    @override
+    def minimumSizeHint(self) -> QSize:
+        # Long choices may be cut in a narrow window; the list shows them whole.
+        return QSize(14 * self.fontMetrics().averageCharWidth(), super().minimumSizeHint().height())
 
     @Slot(int)
     def _on_chosen(self, index: int) -> None:
