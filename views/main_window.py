@@ -341,7 +341,8 @@ class MainWindow(QMainWindow):
     def _on_options_changed(self, before: Preferences) -> None:
         options = self._kit.options
         now = options.value
-        self.jobs.call("preferences", partial(_save_preferences, now))
+        job = self.jobs.call("preferences", partial(save_preferences, now))
+        job.failed.connect(self._on_save_failed)
         if options.differs(before, "theme", "contrast"):
             self._kit.theme.choose(Scheme(now.theme), strong=now.contrast == "high")
         if options.differs(before, "interval_s"):
@@ -353,6 +354,10 @@ class MainWindow(QMainWindow):
             self._translations.choose(Language(now.language))
         if options.differs(before, *BUILT_IN):
             QTimer.singleShot(0, self, self.rebuild)
+
+    @Slot(object)
+    def _on_save_failed(self, error: ErrorInfo) -> None:
+        self.dashboard.show_error(error)
 
     @Slot()
     def _on_jobs_changed(self) -> None:
@@ -465,10 +470,6 @@ def _close_session(session: SessionPort | None, state: WindowState) -> None:
         with suppress(EnvironmentProblem):
             session.results().purge()  # the undo of deleted results ends with the window
         session.close()
-
-
-def _save_preferences(preferences: Preferences) -> None:
-    save_preferences(preferences)
 
 
 def _write_text(path: str, make: Callable[[], str]) -> str:

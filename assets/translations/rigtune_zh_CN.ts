@@ -1895,8 +1895,8 @@
         <translation>✕ 未能运行</translation>
     </message>
     <message>
-        <source>▒ expected in between, ± 8 %</source>
-        <translation>▒ 其间的预期值，± 8 %</translation>
+        <source>▒ expected in between, ±&#xa0;8&#xa0;%</source>
+        <translation>▒ 其间的预期值，±&#xa0;8&#xa0;%</translation>
     </message>
     <message>
         <source>No speed measured yet.</source>

@@ -230,7 +230,7 @@ class SweepPlot(PlotTwin):
         }
         shown = [words[k] for k in SYMBOLS if k in kinds]
         if self._has_band:
-            shown.append(self.tr("▒ expected in between, ± 8 %"))
+            shown.append(self.tr("▒ expected in between, ±\u00a08\u00a0%"))
         self._key.setText("   ".join(shown))
 
     def _sentence(self, found: Sequence[PlotPoint], measure: Measure) -> str:

@@ -8,6 +8,7 @@ from views.page import Page, scrolling
 from views.settings.choices import Choice
 from views.settings.folders import Folders
 from views.widgets import Banner, Card, Heading, Kit, text_label
+from views.widgets.basics import indent
 from views.words import number
 
 
@@ -90,6 +91,7 @@ class SettingsPage(Page):
             (s, self.tr("{n} s").format(n=number(s, 0 if s >= 1 else 1))) for s in INTERVALS_S
         ])  # fmt: skip
         self.headroom = QSpinBox()
+        indent(self.headroom)
         self.headroom.setRange(0, 1 << 16)
         self.headroom.setSingleStep(128)
         self.headroom.setSpecialValueText(self.tr("automatic"))

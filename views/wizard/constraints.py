@@ -64,6 +64,7 @@ class Constraints(QWidget):
         )
         form.addRow(self.tr("&Time to spend"), self.budget)
         self.headroom = QSpinBox()
+        indent(self.headroom)
         self.headroom.setRange(0, 65536)
         self.headroom.setSingleStep(128)
         self.headroom.setSpecialValueText(self.tr("automatic"))
