@@ -4,12 +4,7 @@ Prints the CPU time of the whole process, reading and drawing together, as per c
 """
 
 import json
-import sys
 import time
-from pathlib import Path
-
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
 
 import msgspec
 from window_child import idle_pct, run_loop, wait_until

@@ -28,13 +28,10 @@ from views.bridge import Jobs
 from views.colors import Scheme
 from views.dashboard.page import DashboardPage
 from views.feed import TelemetryFeed, TelemetryPort
-from views.gallery import GalleryPage
-from views.intro import IntroPage
 from views.language import Language, Translations
 from views.menus import Menus
 from views.options import BUILT_IN
 from views.port import SessionPort
-from views.settings.page import SettingsPage
 from views.sidebar import PageEntry, Sidebar
 from views.slices import Slices
 from views.state import WindowState, save_state
@@ -50,12 +47,7 @@ NARROW_PX = 800
 NARROW_CHARS = 110
 
 
-LAZY_PAGES: dict[str, Callable[[Kit], QWidget]] = {
-    "settings": SettingsPage,
-    "intro": IntroPage,
-    "gallery": GalleryPage,
-}
-"""Pages that most starts never show."""
+LAZY_PAGES = ("settings", "intro", "gallery")
 
 
 class MainWindow(QMainWindow):
@@ -221,13 +213,10 @@ class MainWindow(QMainWindow):
 
     def _lazy_page(self, key: str) -> QWidget:
         if key not in self._lazy:
-            self._lazy[key] = LAZY_PAGES[key](self._kit)
+            # Imported by the warm-up thread; here only where the user was quicker.
+            pages = importlib.import_module("views.lazy_pages")
+            self._lazy[key] = pages.build(key, self._kit, self, self._machine)
             self._stack.addWidget(self._lazy[key])
-            if isinstance(page := self._lazy[key], IntroPage):
-                page.show_machine(self._machine)
-                page.done.connect(self._on_intro_done)
-            elif isinstance(page, SettingsPage):
-                page.data_folder_requested.connect(self._on_data_folder_requested)
         return self._lazy[key]
 
     def _entries(self) -> tuple[PageEntry, ...]:
@@ -285,8 +274,9 @@ class MainWindow(QMainWindow):
             self.dashboard.show_machine(event)
             self._machine = event
             self._show_findings()
-            if isinstance(intro := self._lazy.get("intro"), IntroPage):
-                intro.show_machine(event)
+            if "intro" in self._lazy:
+                pages = importlib.import_module("views.lazy_pages")
+                pages.tell_machine(self._lazy["intro"], event)
         else:
             telemetry: TelemetryPort = event  # type: ignore[assignment]
             self.feed.attach(telemetry)
@@ -365,20 +355,22 @@ class MainWindow(QMainWindow):
             QTimer.singleShot(0, self, self.rebuild)
 
     @Slot(str)
-    def _on_intro_done(self, page: str) -> None:
+    def end_intro(self, page: str) -> None:
+        """Go to ``page``; the introduction was seen or skipped."""
         self._kit.options.change(is_introduced=True)
         self.open_page(page)
 
     @Slot()
-    def _on_data_folder_requested(self) -> None:
+    def show_data_folder(self) -> None:
+        """Show where RigTune keeps its files."""
         job = self.jobs.call("folder", data_dir)
         job.event_arrived.connect(self._on_data_folder)
 
     @Slot(object)
     def _on_data_folder(self, folder: Path) -> None:
         QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))
-        if isinstance(page := self._lazy.get("settings"), SettingsPage):
-            page.show_file(str(folder))
+        pages = importlib.import_module("views.lazy_pages")
+        pages.tell_folder(self._lazy.get("settings"), str(folder))
 
     @Slot(str, object)
     def _on_export_requested(self, path: str, make: Callable[[], str]) -> None:
@@ -478,4 +470,5 @@ def _write_text(path: str, make: Callable[[], str]) -> str:
 
 
 def _import_late_pages(_cancel: threading.Event) -> Iterator[object]:
+    importlib.import_module("views.lazy_pages")
     yield importlib.import_module("views.late_pages")
