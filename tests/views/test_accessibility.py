@@ -1,6 +1,7 @@
 """What a screen reader would find, walked through QAccessible (works without a screen)."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from PySide6.QtCore import QLocale, Qt
@@ -99,6 +100,11 @@ def test_conversation_is_readable(window: MainWindow, late: LatePages, qtbot: Qt
     assert nameless(window) == []
 
 
+def is_told(plot: PlotTwin) -> bool:
+    """Whether a plot has its sentence and its rows."""
+    return bool(plot.summary and plot.table.rows.rows)
+
+
 def test_every_plot_has_a_table_and_a_sentence(
     window: MainWindow, late: LatePages, session: FakeSession, qtbot: QtBot
 ) -> None:
@@ -109,7 +115,7 @@ def test_every_plot_has_a_table_and_a_sentence(
     plots = late.wizard.result_step.findChildren(PlotTwin)
     assert len(plots) == 2
     for plot in plots:
-        qtbot.waitUntil(lambda plot=plot: bool(plot.summary and plot.table.rows.rows))
+        qtbot.waitUntil(partial(is_told, plot))
         assert plot._switch.accessibleName()
     window.open_page("dashboard")
     strips = window.dashboard.findChildren(LiveStrip)
