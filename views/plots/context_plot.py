@@ -70,6 +70,8 @@ class ContextPlot(PlotTwin):
 
     @Slot()
     def _redraw(self) -> None:
+        if not self._is_ready_to_draw(self._soon):
+            return
         self._is_stale = False
         found = context_points(self._result) if self._result else ()
         if not found:

@@ -89,6 +89,8 @@ class SweepPlot(PlotTwin):
 
     @Slot()
     def _refresh(self) -> None:
+        if not self._is_ready_to_draw(self._soon):
+            return
         self._is_stale = False
         self._fill_knobs()
         self.table.set_rows(_rows(self._trials))

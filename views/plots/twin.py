@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Slot
+from PySide6.QtCore import QTimer, Slot
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from views.plots.axes import Axes
@@ -29,6 +29,14 @@ class PlotTwin(QWidget):
             self._made.widget.setAccessibleName(self.title.text())
             self._made.widget.setAccessibleDescription(self.summary)
         return self._made
+
+    def _is_ready_to_draw(self, again: QTimer) -> bool:
+        """Whether the axes are there; if not, they are made now and ``again`` draws next turn."""
+        if self._made is not None:
+            return True
+        _ = self._axes
+        again.start(0)
+        return False
 
     def build(self, title: str, headers: Sequence[str], text_columns: int = 1) -> None:
         """Put the plot beside a table with ``headers``."""

@@ -161,6 +161,8 @@ class ResultsPage(Page):
         self.view.show_result(result, name_of(sweep), sweep.request.floor_tok_s)
         if self._compared is not None:
             self.compare.show_results(self._compared, (_label(sweep), result))
+            if not self.compare.isVisible():
+                self.banner.hide()  # the question is answered
             self._lower.setCurrentWidget(self.compare)
         self.rechecker.look(sweep)
 
