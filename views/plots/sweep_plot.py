@@ -89,11 +89,11 @@ class SweepPlot(PlotTwin):
 
     @Slot()
     def _refresh(self) -> None:
+        self._fill_knobs()
+        self.table.set_rows(_rows(self._trials))
         if not self._is_ready_to_draw(self._soon):
             return
         self._is_stale = False
-        self._fill_knobs()
-        self.table.set_rows(_rows(self._trials))
         self._redraw()
 
     @Slot()

@@ -133,7 +133,8 @@ def test_stop_keeps_what_was_measured(
     wizard.run_step.stop.click()
     qtbot.waitUntil(lambda: wizard.step == "result")
     assert "stopped by you" in wizard.result_step._status.text
-    assert len(wizard.result_step.plot.table.rows.rows) == session.hold_at
+    table = wizard.result_step.plot.table
+    qtbot.waitUntil(lambda: len(table.rows.rows) == session.hold_at)
 
 
 def test_escape_stops_the_search(
