@@ -1,10 +1,14 @@
 """The heavy moments of a window's life, watched by the guard from its first event on."""
 
+import msgspec
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app.domain.machine import Machine
+from tests.fakes import window_data as data
 from tests.fakes.gui_guard import GuiGuard
 from tests.fakes.session import FakeSession
+from tests.views.conftest import OpenWindow
 from views.language import Language, Translations
 from views.late_pages import LatePages
 from views.main_window import MainWindow
@@ -71,3 +75,20 @@ def test_language_switch_builds_the_pages_anew(
     guard.is_armed = False
     window.deleteLater()
     qtbot.wait(1)
+
+
+def test_eight_cards_follow_a_resize(
+    open_window: OpenWindow, guard: GuiGuard, qtbot: QtBot
+) -> None:
+    """Dragging the window's edge with eight GPUs on screen must stay smooth."""
+    gpus = tuple(msgspec.structs.replace(data.DISCRETE, key=f"GPU-{i}") for i in range(8))
+    machine = Machine(host=data.HOST, gpus=gpus, engine=data.MACHINE.engine)
+    window = open_window(FakeSession(machine))
+    guard.is_armed = True
+    for width in range(900, 1500, 60):
+        window.resize(width, 600 + width // 10)
+        qtbot.wait(1)
+    for size in ((1500, 950), (900, 600)):
+        window.resize(*size)
+        qtbot.wait(1)
+    assert len(window.dashboard._cards_shown) == 9
