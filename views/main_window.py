@@ -2,9 +2,7 @@
 
 import base64
 import importlib
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -17,25 +15,22 @@ from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QStackedWidget, QWidget
 from typing_extensions import override
 
 from app.advice.rules import machine_findings
-from app.advice.text import LANGUAGES, catalogue
-from app.domain.errors import EnvironmentProblem, ErrorInfo
+from app.domain.errors import ErrorInfo
 from app.domain.machine import Machine
-from app.runtime import atomic_write, data_dir
-from app.store.preferences import Preferences, save_preferences
+from app.runtime import data_dir
 from views.advice_page import AdvicePage
 from views.background import Background
+from views.beside import Opened, close_session, import_pages, look_at_machine, write_text
 from views.bridge import Jobs
-from views.colors import Scheme
 from views.dashboard.page import DashboardPage
 from views.feed import TelemetryFeed, TelemetryPort
-from views.language import Language, Translations
+from views.language import Translations
 from views.menus import Menus
-from views.options import BUILT_IN
 from views.port import SessionPort
+from views.preferring import Preferring
 from views.sidebar import PageEntry, Sidebar
 from views.slices import Slices
-from views.state import WindowState, save_state
-from views.units import use_units
+from views.state import WindowState
 from views.widgets import Kit
 
 if TYPE_CHECKING:
@@ -45,7 +40,6 @@ MIN_SIZE = QSize(900, 600)
 CLOSE_BUDGET_MS = 10_000
 NARROW_PX = 800
 NARROW_CHARS = 110
-
 
 LAZY_PAGES = ("settings", "intro", "gallery")
 
@@ -76,7 +70,6 @@ class MainWindow(QMainWindow):
         """
         super().__init__()
         self._kit = kit
-        self._translations = translations
         self._open_session = open_session
         self._session: SessionPort | None = None
         self._machine: Machine | None = None
@@ -85,7 +78,6 @@ class MainWindow(QMainWindow):
         self.jobs = Jobs(self)
         self.feed = TelemetryFeed(self)
         self._is_closing = self._is_saved = self._is_given_up = self._has_failed = False
-        self._wants_rebuild = False
         self._turns = Slices(self)
         self.background = Background(kit, self)
         self._deadline = QTimer(self)
@@ -101,8 +93,10 @@ class MainWindow(QMainWindow):
         self._first_page()
         self._second_page()
         self.jobs.idle.connect(self._on_jobs_idle)
-        self.jobs.changed.connect(self._on_jobs_changed)
-        kit.options.changed.connect(self._on_options_changed)
+        self.preferring = Preferring(kit, self.jobs, self.feed, translations, self)
+        self.preferring.rebuild_wanted.connect(self.rebuild)
+        self.preferring.folders_changed.connect(self._on_folders_changed)
+        self.preferring.failed.connect(self._on_save_failed)
         self.open_page("dashboard" if kit.options.value.is_introduced else "intro")
         if kit.options.notice:
             self.dashboard.say_set_aside(kit.options.notice)
@@ -133,10 +127,10 @@ class MainWindow(QMainWindow):
         self._stack.addWidget(self.advice)
         self.advice.refresh_requested.connect(self._on_refresh_requested)
 
+    @Slot()
     def rebuild(self) -> None:
-        """Build every page anew, in another language, say; what runs is waited for."""
-        self._wants_rebuild = bool(self.jobs.running("search") or self.jobs.running("chat"))
-        if self._wants_rebuild or self._is_closing:
+        """Build every page anew, in another language, say."""
+        if self._is_closing:
             return
         self._turns.clear()
         self._turns.add(
@@ -164,8 +158,7 @@ class MainWindow(QMainWindow):
     def start(self) -> None:
         """Look at the machine and load the other pages' code, both beside the window."""
         self._look_at_machine(refresh=False)
-        # Imported on a thread: pyqtgraph and numpy take longer than a frame.
-        warm_up = self.jobs.start("warm-up", _import_late_pages)
+        warm_up = self.jobs.start("warm-up", import_pages)
         warm_up.event_arrived.connect(self._on_warmed_up)
 
     @property
@@ -250,24 +243,14 @@ class MainWindow(QMainWindow):
 
     def _look_at_machine(self, *, refresh: bool) -> None:
         interval_s = self._kit.options.value.interval_s
-
-        def look(_cancel: threading.Event) -> Iterator[object]:
-            session = self._session
-            if session is None:
-                for language in LANGUAGES:  # read here, because the GUI thread opens no file
-                    catalogue(language)
-                session = self._open_session()
-                yield _Opened(session)
-            yield session.machine(refresh=refresh)
-            yield session.telemetry(interval_s)
-
+        look = look_at_machine(self._session, self._open_session, interval_s, refresh=refresh)
         job = self.jobs.start("start", look)
         job.event_arrived.connect(self._on_machine_event)
         job.failed.connect(self._on_machine_failed)
 
     @Slot(object)
     def _on_machine_event(self, event: object) -> None:
-        if isinstance(event, _Opened):
+        if isinstance(event, Opened):
             self._session = event.session
             self._build_late_pages()
         elif isinstance(event, Machine):
@@ -327,32 +310,14 @@ class MainWindow(QMainWindow):
         self.open_page(self._wanted)
         self.pages_built.emit()
 
-    @Slot(object)
-    def _on_options_changed(self, before: Preferences) -> None:
-        options = self._kit.options
-        now = options.value
-        job = self.jobs.call("preferences", partial(save_preferences, now))
-        job.failed.connect(self._on_save_failed)
-        if options.differs(before, "theme", "contrast"):
-            self._kit.theme.choose(Scheme(now.theme), strong=now.contrast == "high")
-        if options.differs(before, "interval_s"):
-            self.feed.set_interval(now.interval_s)
-        if options.differs(before, "model_folders") and self._late is not None:
+    @Slot()
+    def _on_folders_changed(self) -> None:
+        if self._late is not None:
             self._late.wizard.forget_models()
-        use_units(binary=now.memory_unit == "binary", celsius=now.temperature_unit == "celsius")
-        if options.differs(before, "language") and self._translations is not None:
-            self._translations.choose(Language(now.language))
-        if options.differs(before, *BUILT_IN):
-            QTimer.singleShot(0, self, self.rebuild)
 
     @Slot(object)
     def _on_save_failed(self, error: ErrorInfo) -> None:
         self.dashboard.show_error(error)
-
-    @Slot()
-    def _on_jobs_changed(self) -> None:
-        if self._wants_rebuild and not self._is_closing:
-            QTimer.singleShot(0, self, self.rebuild)
 
     @Slot(str)
     def end_intro(self, page: str) -> None:
@@ -374,7 +339,7 @@ class MainWindow(QMainWindow):
 
     @Slot(str, object)
     def _on_export_requested(self, path: str, make: Callable[[], str]) -> None:
-        job = self.jobs.call("export", partial(_write_text, path, make))
+        job = self.jobs.call("export", partial(write_text, path, make))
         job.event_arrived.connect(self.dashboard.show_written)
         job.failed.connect(self.dashboard.show_error)
 
@@ -392,6 +357,7 @@ class MainWindow(QMainWindow):
         if self._is_closing:
             return
         self._is_closing = True
+        self.preferring.stop()
         self.setEnabled(False)
         if self._late is not None:
             self._late.stop()
@@ -415,7 +381,7 @@ class MainWindow(QMainWindow):
         self._is_saved = True
         geometry = base64.b64encode(self.saveGeometry().data()).decode()
         state = msgspec.structs.replace(self.state, geometry=geometry)
-        self.jobs.call("state", partial(_close_session, self._session, state))
+        self.jobs.call("state", partial(close_session, self._session, state))
 
     @Slot()
     def _on_deadline(self) -> None:
@@ -447,28 +413,3 @@ class MainWindow(QMainWindow):
     @override
     def sizeHint(self) -> QSize:
         return MIN_SIZE.expandedTo(super().sizeHint()).boundedTo(QSize(1120, 740))
-
-
-class _Opened:
-    """The session is there."""
-
-    def __init__(self, session: SessionPort) -> None:
-        self.session = session
-
-
-def _close_session(session: SessionPort | None, state: WindowState) -> None:
-    save_state(state)
-    if session is not None:
-        with suppress(EnvironmentProblem):
-            session.results().purge()  # the undo of deleted results ends with the window
-        session.close()
-
-
-def _write_text(path: str, make: Callable[[], str]) -> str:
-    atomic_write(Path(path), make().encode("utf-8"))
-    return path
-
-
-def _import_late_pages(_cancel: threading.Event) -> Iterator[object]:
-    importlib.import_module("views.lazy_pages")
-    yield importlib.import_module("views.late_pages")

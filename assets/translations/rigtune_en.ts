@@ -5,7 +5,10 @@
     <name>GoalStep</name>
     <message numerus="yes">
         <source>%n block(s)</source>
-        <translation><numerusform>%n block</numerusform><numerusform>%n blocks</numerusform></translation>
+        <translation>
+            <numerusform>%n block</numerusform>
+            <numerusform>%n blocks</numerusform>
+        </translation>
     </message>
 </context>
 </TS>

@@ -9,6 +9,7 @@ from PySide6.QtGui import QDropEvent, QFont
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from tests.fakes.gui_guard import GuiGuard
 from tests.fakes.session import FakeSession
 from tests.views.conftest import OpenWindow
 from views.late_pages import LatePages
@@ -81,10 +82,16 @@ def test_missing_font_costs_nothing(
 
 
 def test_settings_on_a_read_only_disk_count_for_now(
-    window: MainWindow, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+    window: MainWindow,
+    tmp_path: Path,
+    guard: GuiGuard,
+    monkeypatch: pytest.MonkeyPatch,
+    qtbot: QtBot,
 ) -> None:
     """Where nothing can be written the change must still count, and the window must say so."""
-    monkeypatch.setenv("RIGTUNE_HOME", "/proc/nowhere")
+    with guard.paused():
+        (tmp_path / "file").touch()
+    monkeypatch.setenv("RIGTUNE_HOME", str(tmp_path / "file" / "home"))
     window._kit.options.change(theme="dark")
     qtbot.waitUntil(lambda: "cannot be written" in window.dashboard._banner.text)
     theme = window._kit.theme

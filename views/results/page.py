@@ -1,7 +1,6 @@
 """Stored searches: a list, the answer of the one chosen, and what can be done with them."""
 
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal, Slot
@@ -9,13 +8,13 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QFileDialog, QInputDialog, QSplitter, QStackedWidget
 from typing_extensions import override
 
-from app.domain.errors import EnvironmentProblem, ErrorInfo
+from app.domain.errors import ErrorInfo
 from app.domain.sweep import SweepResult
 from app.domain.units import format_tok_s
-from app.runtime import atomic_write
 from views.bridge import Jobs
 from views.page import Page
 from views.port import SessionPort
+from views.results import work
 from views.results.compare import CompareView
 from views.results.exporter import Exporter
 from views.results.recheck import Rechecker
@@ -226,7 +225,7 @@ class ResultsPage(Page):
         """Give the chosen result a name."""
         sweep = self._current()
         if sweep is not None and name.strip():
-            self._change(partial(_rename, sweep_id=sweep.id, name=name.strip()[:MAX_NAME]))
+            self._change(partial(work.rename, sweep_id=sweep.id, name=name.strip()[:MAX_NAME]))
 
     @Slot()
     def _on_delete_clicked(self) -> None:
@@ -234,7 +233,7 @@ class ResultsPage(Page):
         if sweep is None:
             return
         self._deleted = sweep.id
-        self._change(partial(_delete, sweep_id=sweep.id))
+        self._change(partial(work.delete, sweep_id=sweep.id))
         text = self.tr("Deleted: {name}").format(name=name_of(sweep))
         self.banner.say(text, "info", self.tr("Undo"))
 
@@ -244,7 +243,7 @@ class ResultsPage(Page):
             deleted, self._deleted = self._deleted, None
             self._shown = deleted
             self.banner.hide()
-            self._change(partial(_restore, sweep_id=deleted))
+            self._change(partial(work.restore, sweep_id=deleted))
         else:
             self._on_check_clicked()
 
@@ -282,7 +281,7 @@ class ResultsPage(Page):
         """Write the chosen result to ``path``."""
         if self._shown is None:
             return
-        job = self._jobs.call("results", partial(_save, self._session, self._shown, path))
+        job = self._jobs.call("results", partial(work.save, self._session, self._shown, path))
         job.event_arrived.connect(self._on_saved)
         job.failed.connect(self._on_failed)
 
@@ -302,7 +301,7 @@ class ResultsPage(Page):
     @Slot(str)
     def load_from(self, path: str) -> None:
         """Take a result from a file into the list."""
-        job = self._jobs.call("results", partial(_load, self._session, path))
+        job = self._jobs.call("results", partial(work.load, self._session, path))
         job.event_arrived.connect(self._on_loaded)
         job.failed.connect(self._on_failed)
 
@@ -340,37 +339,3 @@ def _row(sweep: "StoredSweep") -> tuple[str, ...]:
         str(sweep.n_trials),
         format_tok_s(decode.median if decode else None),
     )
-
-
-def _rename(results: "ResultsPort", sweep_id: int, name: str) -> None:
-    results.rename(sweep_id, name)
-
-
-def _delete(results: "ResultsPort", sweep_id: int) -> None:
-    results.delete(sweep_id)
-
-
-def _restore(results: "ResultsPort", sweep_id: int) -> None:
-    results.restore(sweep_id)
-
-
-def _save(session: SessionPort, sweep_id: int, path: str) -> str:
-    atomic_write(Path(path), session.results().write_json(sweep_id))
-    return path
-
-
-def _load(session: SessionPort, path: str) -> int:
-    return session.results().read_json(read_file(Path(path)))
-
-
-def read_file(path: Path) -> bytes:
-    """Return a file's content, or say why it cannot be read.
-
-    Raises:
-        EnvironmentProblem: It cannot be read.
-    """
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        message = f"{path} cannot be read: {error.strerror or error}."
-        raise EnvironmentProblem("unreadable", message, "Choose another file.") from error

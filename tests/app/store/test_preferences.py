@@ -74,9 +74,12 @@ def test_impossible_numbers_are_brought_into_range() -> None:
     assert load_preferences()[0] == Preferences(interval_s=0.5)
 
 
-def test_folder_that_cannot_be_written_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folder_that_cannot_be_written_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A read-only home must end in a sentence."""
-    monkeypatch.setenv("RIGTUNE_HOME", "/proc/nowhere")
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("RIGTUNE_HOME", str(tmp_path / "file" / "home"))
     assert load_preferences() == (Preferences(), "")
     with pytest.raises(EnvironmentProblem, match="cannot be written"):
         save_preferences(Preferences())

@@ -114,7 +114,7 @@ def test_report_holds_everything_and_nothing_from_outside(tmp_path: Path) -> Non
         assert write_report(str(path), html) == str(path)
         assert path.read_bytes().startswith(start)
     with pytest.raises(EnvironmentProblem, match="cannot be written"):
-        write_report("/proc/nowhere/a.html", html)
+        write_report(str(tmp_path / "a.html" / "b.html"), html)
 
 
 @pytest.mark.parametrize("model", ["Qwen 2.5/7B: 'x'", "模型", "", "a" * 300, "../..", "CON<>|"])

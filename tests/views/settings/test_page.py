@@ -118,7 +118,7 @@ def test_change_waits_for_a_running_search(
     late.wizard.start_quick("demo")
     qtbot.waitUntil(lambda: len(late.wizard.run_step._trials) == session.hold_at)
     choose(page, "level", "expert")
-    qtbot.waitUntil(lambda: window._wants_rebuild)
+    qtbot.waitUntil(lambda: window.preferring.is_waiting)
     assert window.late is late
     session.gate.set()
     qtbot.waitUntil(lambda: window.late is not None and window.late is not late)
