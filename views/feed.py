@@ -16,6 +16,8 @@ from app.domain.machine import GpuSample, HostSample, PowerState
 from views.plots.canvas import Point
 
 MIN_GAP_MS = 500
+MAX_GAP_MS = 900
+GAP_FRAC = 0.9
 MAX_POINTS = 240
 HOST = "host"
 
@@ -98,7 +100,11 @@ class TelemetryFeed(QObject):
         self._unsubscribe = self._telemetry = None
 
     def set_interval(self, interval_s: float) -> None:
-        """Read every ``interval_s`` outside trials."""
+        """Read every ``interval_s`` outside trials, and tell of it as often.
+
+        Probes answer one after the other: without the gap each would redraw every card.
+        """
+        self._gap.setInterval(round(min(MAX_GAP_MS, GAP_FRAC * 1000 * interval_s)))
         if self._telemetry is not None:
             self._telemetry.set_interval(interval_s)
 
