@@ -3,7 +3,10 @@
     python benchmarks/governor.py [--hours 8] [--ambient 23]
 
 Nothing real is read or written: the machines are the thermal models of tests/fakes, calibrated to
-published figures. Drift is how much slower the slowest ten minutes were than the first ten.
+published figures. Drift is how much slower the slowest ten minutes were than the first ten;
+"none" is the machine without a governor. "settled" is when the temperature came within 3 °C of the
+target for good. "best" is the least ms per token at which one setting of the same knob, found by
+trying them all, holds that temperature: what the machine itself allows.
 """
 
 import argparse
@@ -16,14 +19,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from app.power.caps import caps_to_try, choose_cap, predict_sustained
 from app.power.capsweep import sweep_caps
 from app.power.protocol import Range
-from app.power.records import GovernedDevice, Mode, Wish
-from tests.fakes.governed import Run
+from app.power.records import GovernedDevice, Knob, Mode, Wish
+from app.power.targets import targets
+from tests.fakes.governed import Run, best_constant_ms
 from tests.fakes.plant_bench import PlantBench
 from tests.fakes.thermal_cards import CARDS, Card
 from tests.fakes.thermal_plant import Plant
 
 HEAD = f"{'machine':22}{'governor':18}{'drift':>7}{'ms/tok':>8}{'°C max':>8}{'°C end':>8}"
-HEAD += f"{'W end':>7}{'duty':>6}{'changes':>9}{'after 1 h':>11}  notes"
+HEAD += (
+    f"{'target':>8}{'settled':>9}{'best':>7}{'W end':>7}{'duty':>6}{'changes':>9}{'late':>6}  notes"
+)
+KNOBS = {"limit": Knob.POWER_LIMIT, "clocks": Knob.CLOCKS, "pacing": Knob.PACING}
 
 
 def main() -> None:
@@ -37,7 +44,7 @@ def main() -> None:
     print(HEAD)
     for card in CARDS:
         for name, run in runs(card, arguments.ambient):
-            print(row(card, name, run.go(seconds)))
+            print(row(card, name, run.go(seconds), arguments.ambient))
     print()
     for card in CARDS:
         print_caps(card, arguments.ambient)
@@ -58,19 +65,33 @@ def runs(card: Card, ambient_c: float) -> list[tuple[str, Run]]:
         *((f"limit, {mode}", Run(Plant(card, ambient_c), Wish(mode=mode))) for mode in Mode),
         ("clocks, balanced", Run(Plant(card, ambient_c), device=clocks)),
         ("pacing, balanced", Run(Plant(card, ambient_c), device=pacing)),
+        ("pacing, full", Run(Plant(card, ambient_c), Wish(mode=Mode.FULL), device=pacing)),
     ]
 
 
-def row(card: Card, name: str, run: Run) -> str:
+def row(card: Card, name: str, run: Run, ambient_c: float) -> str:
     """Return one line of the first table."""
     moments, end = run.moments, len(run.moments)
     changes = run.changes()
     late = sum(m.t_s > 3600 for m in changes)
     text = f"{card.name:22}{name:18}{100 * run.drift_frac():+6.1f}%"
     text += f"{run.ms_per_token(end - 600, end):8.1f}{max(m.die_c for m in moments):8.1f}"
-    text += f"{moments[-1].die_c:8.1f}{moments[-1].power_w:7.0f}{moments[-1].duty:6.2f}"
+    text += f"{moments[-1].die_c:8.1f}{aim(card, name, run, ambient_c)}"
+    text += f"{moments[-1].power_w:7.0f}{moments[-1].duty:6.2f}"
     notes = ", ".join(note.code for note in run.state.notes)
-    return text + f"{len(changes):9d}{late:11d}  {notes}"
+    return text + f"{len(changes):9d}{late:6d}  {notes}"
+
+
+def aim(card: Card, name: str, run: Run, ambient_c: float) -> str:
+    """Return target, time until it was kept, and the best that one setting could do for it."""
+    if not run.is_governed:
+        return f"{'':>8}{'':>9}{'':>7}"
+    target_c, _ = targets(run.device, run.wish, run.plant.reading())
+    away = [m.t_s for m in run.moments if abs(m.die_c - target_c) > 3.0]
+    is_kept = not away or away[-1] < run.moments[-1].t_s - 600
+    settled = f"{away[-1] / 60 if away else 0:.0f} min" if is_kept else "cooler"
+    best_ms = best_constant_ms(card, ambient_c, KNOBS[name.partition(",")[0]], target_c)
+    return f"{target_c:8.0f}{settled:>9}{best_ms:7.1f}"
 
 
 def print_caps(card: Card, ambient_c: float) -> None:

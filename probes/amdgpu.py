@@ -55,7 +55,7 @@ def identity(tree: Tree, gpu: PciGpu, kind_: GpuKind) -> dict[str, object]:
         "temp_slowdown_c": hwmon.temperature(tree, folder, "junction", "edge", suffix="crit"),
         "bar_bytes": Absence.NOT_APPLICABLE if integrated else visible,
         "resizable_bar": Absence.NOT_APPLICABLE if integrated else all_visible(visible, total),
-        "compute_timeout_ms": compute_timeout_ms(tree),
+        **compute_timeout(tree),
     }
 
 
@@ -67,22 +67,24 @@ def all_visible(visible: int | Absence, total: int | Absence) -> bool | Absence:
     return visible == total
 
 
-def compute_timeout_ms(tree: Tree) -> int | Absence:
-    """Return after which time the driver resets a compute job.
+def compute_timeout(tree: Tree) -> dict[str, object]:
+    """Return after which time the driver resets a compute job, and whether someone set it.
 
-    The module parameter lists graphics, compute, copy and video; unset, the kernel's default
-    counts, which fell from 60 s to 2 s with kernel 7 (llama.cpp issues 25664 and 27076).
+    The module parameter lists graphics, compute, copy and video. One value alone is not for
+    compute; 0 keeps the kernel's default, which fell from 60 s to 2 s with kernel 7 (llama.cpp
+    issues 25664 and 27076); a negative one means never.
     """
     text = tree.text("/sys/module/amdgpu/parameters/lockup_timeout")
-    if isinstance(text, Absence):
-        return text
-    parts = text.split(",")
-    if len(parts) > 1 and parts[1].strip().isdigit():
-        return int(parts[1])
+    parts = [] if isinstance(text, Absence) else text.split(",")
+    found = whole_number(parts[1]) if len(parts) > 1 else 0
+    if isinstance(found, int) and found != 0:
+        limit = found if found > 0 else Absence.NOT_APPLICABLE
+        return {"compute_timeout_ms": limit, "compute_timeout_source": "set"}
     release = str(tree.text("/proc/sys/kernel/osrelease")).partition(".")[0]
-    if not release.isdigit():
-        return Absence.NO_DATA
-    return NEW_TIMEOUT_MS if int(release) >= 7 else OLD_TIMEOUT_MS
+    if isinstance(text, Absence) or not release.isdigit():
+        return {"compute_timeout_ms": text if isinstance(text, Absence) else Absence.NO_DATA}
+    limit = NEW_TIMEOUT_MS if int(release) >= 7 else OLD_TIMEOUT_MS
+    return {"compute_timeout_ms": limit, "compute_timeout_source": "default"}
 
 
 def reading(tree: Tree, gpu: PciGpu) -> dict[str, object]:

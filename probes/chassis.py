@@ -2,6 +2,7 @@
 
 from app.domain.machine import PowerSource
 from probes.reading import Absence, whole_number
+from probes.smbios import chassis_type
 from probes.system import SystemFacts
 from probes.tree import Tree
 
@@ -19,7 +20,8 @@ def power_source(tree: Tree, facts: SystemFacts) -> PowerSource:
     supplies = _supplies(tree)
     if supplies is None:
         if facts.plugged is None:
-            return PowerSource.UNKNOWN
+            # Windows always says whether there is a battery; elsewhere silence means nothing.
+            return PowerSource.AC if facts.os == "windows" else PowerSource.UNKNOWN
         return PowerSource.AC if facts.plugged else PowerSource.BATTERY
     online = [tree.text(f"{s}/online") for s in supplies if not _is_battery(tree, s)]
     batteries = [s for s in supplies if _is_battery(tree, s)]
@@ -42,9 +44,17 @@ def battery_pct(tree: Tree) -> float | None:
     return None
 
 
-def is_laptop(tree: Tree, facts: SystemFacts) -> bool | None:
-    """Return whether the machine is portable: by its chassis, else by having a battery."""
-    chassis = whole_number(tree.text(f"{DMI}/chassis_type"))
+def is_laptop(
+    tree: Tree, facts: SystemFacts, table: bytes | Absence = Absence.NO_DATA
+) -> bool | None:
+    """Return whether the machine is portable: by its chassis, else by having a battery.
+
+    A desktop's uninterruptible supply shows as a battery too, so the chassis counts first; where
+    the kernel does not give it, the firmware's ``table`` does.
+    """
+    chassis: object = whole_number(tree.text(f"{DMI}/chassis_type"))
+    if isinstance(chassis, Absence) and not isinstance(table, Absence):
+        chassis = chassis_type(table)
     if chassis in LAPTOP_CHASSIS:
         return True
     if chassis in DESKTOP_CHASSIS:

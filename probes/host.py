@@ -40,6 +40,7 @@ class HostProbe:
         self._tree, self._system, self._clock_ns = tree, system, clock_ns
         self._windows = windows or RecordedWindows(None)
         self._power = PowerSource.UNKNOWN
+        self._mode: str | None = None
         self._power_due_ns = 0
         self._sensor: str | Absence | None = Absence.NO_DATA
 
@@ -60,7 +61,7 @@ class HostProbe:
             "ram_available_bytes": available(tree, facts, limit),
             "swap_bytes": facts.swap_bytes,
             "battery_pct": _percent(chassis.battery_pct(tree), facts.battery_pct),
-            "is_laptop": chassis.is_laptop(tree, facts),
+            "is_laptop": chassis.is_laptop(tree, facts, self._windows.firmware()),
             "virtualization": chassis.virtualization(tree),
             "page_cache_bytes": page_cache(tree),
             "gpu_mode": modes.gpu_mode(tree),
@@ -100,7 +101,9 @@ class HostProbe:
         if now >= self._power_due_ns:
             # Firmware answers battery questions slowly, so not every second.
             self._power_due_ns = now + POWER_NS
-            self._power = chassis.power_source(tree, self._system.facts())
+            facts = self._system.facts()
+            self._power = chassis.power_source(tree, facts)
+            self._mode = self._power_mode(facts, on_battery=self._power is PowerSource.BATTERY)
         limit = cgroup.memory_limit(tree, None)
         return HostSample(
             t_ns=now,
@@ -109,6 +112,7 @@ class HostProbe:
             swap_used_bytes=load.swap_used_bytes,
             cpu_temp_c=self._cpu_temp(),
             power_source=self._power,
+            power_mode=self._mode,
         )
 
     def set_trial(self, *, active: bool) -> None:  # noqa: ARG002 - the same at both ends
@@ -117,6 +121,12 @@ class HostProbe:
 
     def close(self) -> None:
         """Nothing is held open."""
+
+    def _power_mode(self, facts: SystemFacts, *, on_battery: bool) -> str | None:
+        if facts.os != "windows":
+            return modes.power_mode(self._tree)
+        mode = settings.power_mode(self._windows, on_battery=on_battery)
+        return None if isinstance(mode, Absence) else mode
 
     def _cpu_temp(self) -> float | None:
         if isinstance(self._sensor, Absence):

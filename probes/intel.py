@@ -8,8 +8,8 @@ from probes.pci import PciGpu, bar_bytes, link
 from probes.reading import Absence, scaled, whole_number
 from probes.tree import Tree
 
-INTEGRATED_ADDRESS = "0000:00:02.0"
-"""Where every GPU inside an Intel processor sits."""
+INTEGRATED_SLOT = "0000:00:02."
+"""Where every GPU inside an Intel processor sits; further functions are its virtual parts."""
 
 VRAM_BAR = 2
 """The memory window onto an Arc card's own memory."""
@@ -39,7 +39,8 @@ class Counters:
 
 def kind(gpu: PciGpu) -> GpuKind:
     """Return whether the GPU is a card or part of the processor."""
-    return GpuKind.INTEGRATED if gpu.pci_id == INTEGRATED_ADDRESS else GpuKind.DISCRETE
+    inside = gpu.pci_id.startswith(INTEGRATED_SLOT)
+    return GpuKind.INTEGRATED if inside else GpuKind.DISCRETE
 
 
 def identity(tree: Tree, gpu: PciGpu, kind_: GpuKind) -> dict[str, object]:
@@ -66,7 +67,7 @@ def identity(tree: Tree, gpu: PciGpu, kind_: GpuKind) -> dict[str, object]:
         ),
         "bar_bytes": bar,
         "resizable_bar": bar if isinstance(bar, Absence) else bar > SMALL_BAR_BYTES,
-        "compute_timeout_ms": _timeout_ms(tree, gpu),
+        **compute_timeout(tree, gpu),
     }
 
 
@@ -77,6 +78,9 @@ def reading(tree: Tree, gpu: PciGpu, last: Counters) -> dict[str, object]:
     values: dict[str, object] = {
         "busy_pct": _busy(last, now),
         "power_w": _power(last, now),
+        "energy_j": Absence.NO_DATA
+        if now.energy_uj is None
+        else scaled(now.energy_uj, hwmon.MICRO),
         "power_limit_w": _limit(tree, folder),
         "temp_c": hwmon.sensor(tree, folder, "temp2_input", "temp1_input", factor=hwmon.MILLI),
         "temp_memory_c": hwmon.sensor(tree, folder, "temp3_input", factor=hwmon.MILLI),
@@ -103,14 +107,25 @@ def _link(tree: Tree, gpu: PciGpu, which: str) -> tuple[object, object]:
     return link(tree, gpu, which)
 
 
-def _timeout_ms(tree: Tree, gpu: PciGpu) -> int | Absence:
-    # xe resets a job of these engines that runs longer (render and compute).
-    value: int | Absence = Absence.NOT_SUPPORTED
+def compute_timeout(tree: Tree, gpu: PciGpu) -> dict[str, object]:
+    """Return after which time the driver resets a compute job.
+
+    ``xe`` ends a job that runs longer than ``job_timeout_ms``. ``i915`` ends one that does not
+    let a heartbeat through within ``preempt_timeout_ms``; without heartbeats it ends none.
+    """
     for engine in ("ccs", "rcs"):
-        value = whole_number(tree.text(f"{gpu.path}/tile0/gt0/engines/{engine}/job_timeout_ms"))
-        if isinstance(value, int):
-            break
-    return value
+        found = whole_number(tree.text(f"{gpu.path}/tile0/gt0/engines/{engine}/job_timeout_ms"))
+        if isinstance(found, int):
+            return {"compute_timeout_ms": found, "compute_timeout_source": "driver"}
+    for engine in ("ccs0", "rcs0"):
+        folder = f"{gpu.path}/drm/{gpu.card}/engine/{engine}"
+        found = whole_number(tree.text(f"{folder}/preempt_timeout_ms"))
+        beat = whole_number(tree.text(f"{folder}/heartbeat_interval_ms"))
+        if isinstance(found, int):
+            never = found == 0 or beat == 0
+            limit = Absence.NOT_APPLICABLE if never else found
+            return {"compute_timeout_ms": limit, "compute_timeout_source": "driver"}
+    return {}
 
 
 def _limit(tree: Tree, folder: str | None) -> object:

@@ -26,7 +26,9 @@ REMOVAL_RULES = (
 def power_mode(tree: Tree) -> str | None:
     """Return the platform profile as ``saver``, ``balanced``, ``performance`` or its own word."""
     text = tree.text("/sys/firmware/acpi/platform_profile")
-    return None if isinstance(text, Absence) or not text else PROFILES.get(text, text)
+    if isinstance(text, Absence) or not text.replace("-", "").isalpha():
+        return None
+    return PROFILES.get(text, text)
 
 
 def gpu_mode(tree: Tree) -> str | None:

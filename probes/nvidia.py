@@ -16,9 +16,10 @@ from app.domain.machine import (
     PowerState,
     ProbeUnavailable,
 )
+from probes import tegra
 from probes.nvidia_answers import is_mobile
 from probes.nvidia_card import Card
-from probes.nvidia_identity import identify_card, instances
+from probes.nvidia_identity import UNIFIED_WORDS, identify_card, instances
 from probes.nvml import Nvml
 from probes.pci import may_sleep, pci_gpus, power_state, unread
 from probes.reading import Absence, gpu_info, gpu_sample, whole_number
@@ -172,6 +173,8 @@ class NvidiaProbe:
         if gone is not None:
             return gpu_sample(card.key, now, state, {}, default=gone)
         values["processes"] = self._named(values["processes"])
+        if any(word in (card.name or "").lower() for word in UNIFIED_WORDS):
+            values |= _filled(values, tegra.reading(self._tree))
         return gpu_sample(card.key, now, state, values, vram_total_bytes=card.vram_total_bytes)
 
     def _note_loss(self, card: Card, busy: object, now_ns: int) -> Absence | None:
@@ -219,6 +222,11 @@ class NvidiaProbe:
         return may_sleep(self._tree, card.pci)
 
 
+def _filled(values: dict[str, object], others: dict[str, object]) -> dict[str, object]:
+    """Return what of ``others`` NVML does not give as a number."""
+    return {n: other for n, other in others.items() if not isinstance(values[n], int | float)}
+
+
 def _known(tree: Tree, card: Card) -> GpuInfo:
     """What the kernel says, or was known before, of a card that must not or cannot be asked."""
     pci_id = card.pci.pci_id if card.pci is not None else None
@@ -234,7 +242,7 @@ def _known(tree: Tree, card: Card) -> GpuInfo:
         vendor="nvidia",
         kind=GpuKind.DISCRETE,
         driver=None if isinstance(module, Absence) else _module_version(module),
-        node=card.pci.card if card.pci is not None else None,
+        node=card.pci.card if card.pci is not None else f"gpu{card.index}",
     )
 
 

@@ -20,6 +20,8 @@ THROTTLE_NAMES: dict[int, str] = {
     0x400: "reliability",
 }
 """Bits of the clock event reasons (``nvml.h``); bit 0, idle, is not throttling."""
+ADAPTERS = {0: "ac", 1: "battery", 2: "undersized"}
+"""``NVML_POWER_SOURCE_*``."""
 DRIVER_MODELS = {0: "wddm", 1: "tcc", 2: "mcdm"}
 ADDRESSABLE_FRAC = 0.95
 """The window is a power of two, the memory less a driver's reserve."""
@@ -70,6 +72,18 @@ def driver_model(answer: object) -> object:
     current = answer[0] if isinstance(answer, list) and answer else answer
     known = DRIVER_MODELS.get(current) if isinstance(current, int) else None
     return known or absence_of(current)
+
+
+def adapter(answer: object) -> object:
+    """Return what feeds a card."""
+    known = ADAPTERS.get(answer) if isinstance(answer, int) else None
+    return known or absence_of(answer)
+
+
+def is_on(answer: object) -> object:
+    """Return whether a mode is on, from ``[current, pending]`` or a number."""
+    current = answer[0] if isinstance(answer, list) and answer else answer
+    return bool(current) if isinstance(current, int) else absence_of(current)
 
 
 def all_addressable(bar: object, total: object) -> object:

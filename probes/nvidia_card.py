@@ -3,7 +3,15 @@
 from typing import Any
 
 from app.domain.machine import GpuInfo
-from probes.nvidia_answers import FORGET, absence_of, first, memory_of, part, throttle_names
+from probes.nvidia_answers import (
+    FORGET,
+    absence_of,
+    adapter,
+    first,
+    memory_of,
+    part,
+    throttle_names,
+)
 from probes.nvml import Nvml
 from probes.pci import PciGpu
 from probes.reading import Absence, scaled
@@ -20,9 +28,9 @@ class Card:
 
     def __init__(self, pci: PciGpu | None, index: int = 0) -> None:
         """Know the card by its PCI device, or by NVML index where there is none."""
-        self.pci = pci
+        self.pci, self.index = pci, index
         # NVML wants the eight-digit domain.
-        self.device = f"pci:0000{pci.pci_id}" if pci else f"index:{index}"
+        self.device = f"pci:{pci.pci_id:0>16}" if pci else f"index:{index}"
         self.key = pci.pci_id if pci else f"nvml:{index}"
         self.uuid: str | None = None
         self.name: str | None = None
@@ -123,6 +131,7 @@ class Card:
             "temp_margin_c": self.ask(nvml, "nvmlDeviceGetMarginTemperature"),
             "temp_memory_c": self._memory_temperature(nvml),
             "fan_pct": self.ask(nvml, "nvmlDeviceGetFanSpeed"),
+            "adapter": adapter(self.ask(nvml, "nvmlDeviceGetPowerSource")),
             "pcie_gen": self.ask(nvml, "nvmlDeviceGetCurrPcieLinkGeneration"),
             "pcie_width": self.ask(nvml, "nvmlDeviceGetCurrPcieLinkWidth"),
             "processes": self._processes(nvml),

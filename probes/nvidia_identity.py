@@ -11,6 +11,7 @@ from probes.nvidia_answers import (
     cuda_version,
     driver_model,
     is_mobile,
+    is_on,
     memory_of,
     part,
     text_of,
@@ -47,7 +48,8 @@ def identify_card(nvml: Nvml, card: Card, ram_bytes: int | Absence) -> GpuInfo:
         name=name or None,
         vendor="nvidia",
         kind=GpuKind.INTEGRATED if unified else GpuKind.DISCRETE,
-        node=card.pci.card if card.pci else None,
+        # Without a bus the number under which NVML lists it is all that tells two cards apart.
+        node=card.pci.card if card.pci else f"gpu{card.index}",
     )
     limits = ask("nvmlDeviceGetPowerManagementLimitConstraints")
     low, high = limits if isinstance(limits, list) and len(limits) == 2 else (limits, limits)
@@ -74,6 +76,9 @@ def identify_card(nvml: Nvml, card: Card, ram_bytes: int | Absence) -> GpuInfo:
         "resizable_bar": all_addressable(bar, total),
         "mig": mig_role(card, ask),
         "pcie_gen_device_max": ask("nvmlDeviceGetGpuMaxPcieLinkGeneration"),
+        "n_cores": ask("nvmlDeviceGetNumGpuCores"),
+        "memory_bus_bits": ask("nvmlDeviceGetMemoryBusWidth"),
+        "ecc": is_on(ask("nvmlDeviceGetEccMode")),
     }
     return gpu_info(known, values)
 

@@ -155,7 +155,9 @@ def _pci_gpu(tree: Tree, name: str) -> PciGpu | None:
         return None
     vendor = VENDORS.get(str(tree.text(f"{path}/vendor")).lower())
     pci_id = normal_pci_id(name)
-    if vendor is None or pci_id is None:
+    # A virtual function (SR-IOV) belongs to the guest it is made for; the card itself is listed.
+    is_virtual = not isinstance(tree.text(f"{path}/physfn/vendor"), Absence)
+    if vendor is None or pci_id is None or is_virtual:
         return None
     uevent = _uevent(tree.text(f"{path}/uevent"))
     # ``device`` is absent in some recordings, PCI_ID says the same.

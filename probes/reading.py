@@ -47,7 +47,8 @@ SAMPLE_RANGES: dict[str, tuple[float, float]] = {
     "temp_c": TEMPERATURE,
     "temp_memory_c": TEMPERATURE,
     "temp_margin_c": (-50, 150),
-    "power_w": (0, 3000),
+    # Nothing that is awake draws nothing: 0 stands for "no sensor".
+    "power_w": (0.01, 3000),
     "power_limit_w": (1, 3000),
     "clock_mhz": (0, 6000),
     "clock_memory_mhz": (0, 40000),
@@ -74,17 +75,20 @@ INFO_RANGES: dict[str, tuple[float, float]] = {
     "pcie_gen_device_max": (1, 8),
     "numa_node": (0, 1024),
     "compute_timeout_ms": (1, 1e9),
+    "n_cores": (1, 1e6),
+    "memory_bus_bits": (8, 1 << 16),
 }
 INFO_TEXTS = (
     *("uuid", "name", "driver", "cuda_version", "node", "luid", "driver_model"),
-    *("compute_capability", "mig"),
+    *("compute_capability", "mig", "compute_timeout_source"),
 )
 INFO_FLAGS = (
     *("unified_memory", "drives_display", "boot_vga", "power_limit_settable"),
-    *("resizable_bar", "external", "may_sleep", "d3cold_allowed"),
+    *("resizable_bar", "external", "may_sleep", "d3cold_allowed", "ecc"),
 )
 WHOLE = {f for f in (*SAMPLE_RANGES, *INFO_RANGES) if f.endswith("_bytes") or "pcie_gen" in f}
 WHOLE |= {"pcie_width", "pcie_width_max", "numa_node", "compute_timeout_ms"}
+WHOLE |= {"n_cores", "memory_bus_bits"}
 NOT_A_TEXT = {"", "n/a", "[n/a]", "unknown", "err!", "?", "??", "[not supported]", "none"}
 
 
@@ -120,6 +124,7 @@ def gpu_sample(
         value = _number(name, values.get(name, default), bounds, wholes.get(name))
         _put(name, value, fields, missing)
     _put("throttle", _throttle(values.get("throttle", default)), fields, missing)
+    _put("adapter", _text(values.get("adapter", default)), fields, missing)
     processes = _processes(values.get("processes", default), vram_total_bytes)
     _put("processes", processes, fields, missing)
     return GpuSample(key=key, t_ns=t_ns, power_state=state, missing=missing, **fields)

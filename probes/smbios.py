@@ -2,8 +2,9 @@
 
 from app.domain.record import Record
 
-MEMORY_DEVICE, END = 17, 127
+CHASSIS, MEMORY_DEVICE, END = 3, 17, 127
 SPEED_AT, CONFIGURED_AT, SIZE_AT = 0x15, 0x20, 0x0C
+TYPE_AT = 0x05
 UNKNOWN = 0xFFFF
 
 
@@ -35,6 +36,13 @@ def memory_modules(table: bytes) -> Modules | None:
     return Modules(
         slots=len(devices), populated=len(used), speed_mt_s=min(speeds) if speeds else None
     )
+
+
+def chassis_type(table: bytes) -> int | None:
+    """Return the kind of enclosure (desktop, notebook…), ``None`` where the table has none."""
+    found = [data for kind, data in structures(table) if kind == CHASSIS and len(data) > TYPE_AT]
+    # The top bit says whether it has a lock.
+    return found[0][TYPE_AT] & 0x7F if found else None
 
 
 def structures(table: bytes) -> list[tuple[int, bytes]]:

@@ -9,6 +9,7 @@ from typing import Protocol
 
 import psutil
 
+from app.domain.machine import OWN_ENGINE
 from app.domain.record import Record
 
 MIN_LOAD_NS = 100_000_000
@@ -115,11 +116,19 @@ class LiveSystem:
         )
 
     def process_name(self, pid: int) -> str | None:
-        """Return the program name of a process, ``None`` when it is hidden or gone."""
+        """Return the program name of a process, ``None`` when it is hidden or gone.
+
+        What RigTune started is called by its purpose, not by its interpreter.
+        """
         try:
-            return psutil.Process(pid).name()
+            process = psutil.Process(pid)
+            if os.getpid() in {pid, process.ppid()}:
+                return OWN_ENGINE
+            name = process.name()
         except psutil.Error:
             return None
+        # Bytes that are no text would break every document that holds the name.
+        return name.encode("utf-8", "replace").decode("utf-8")
 
 
 def _allowed_cpus() -> tuple[int, ...]:

@@ -78,7 +78,8 @@ class FileTree:
         try:
             real = (self._root / path.lstrip("/")).resolve()
             return "/" + real.relative_to(self._root.resolve()).as_posix()
-        except (OSError, ValueError):
+        except (OSError, ValueError, RuntimeError):
+            # A circle of links is a RuntimeError up to Python 3.12.
             return path
 
     def drm_clients(self) -> tuple[tuple[int, str], ...]:

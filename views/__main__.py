@@ -69,7 +69,16 @@ def build(argv: "Sequence[str]") -> "tuple[QApplication, MainWindow]":
     # What start-up made lives as long as the window. Taken from the garbage collector, whose
     # full rounds would otherwise hold the GUI thread for tens of milliseconds each.
     window.pages_built.connect(gc.freeze)
+    folder = recording(argv)
+    if folder is not None:
+        window.setWindowTitle(f"RigTune: {folder}")
     return app, window
+
+
+def recording(argv: "Sequence[str]") -> str | None:
+    """Return the folder of a recorded machine to show (``--replay DIR``), if one is named."""
+    at = argv.index("--replay") + 1 if "--replay" in argv else len(argv)
+    return argv[at] if at < len(argv) else None
 
 
 def _open_session() -> "SessionPort":
@@ -77,7 +86,7 @@ def _open_session() -> "SessionPort":
     from app.session import Session
     from probes import registry
 
-    return Session(registry)
+    return Session(registry, replay=recording(sys.argv))
 
 
 if __name__ == "__main__":

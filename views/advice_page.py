@@ -5,10 +5,13 @@ from collections.abc import Sequence
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
+from app.advice.device_facts import device_facts
+from app.advice.rule import Evidence
 from app.domain.finding import Finding, Severity
+from app.domain.machine import Machine
 from views import words
 from views.page import Page, scrolling
-from views.widgets import Card, EmptyState, Kit, Pill, text_label
+from views.widgets import Card, EmptyState, Heading, Kit, Pill, text_label
 
 TONES = {
     Severity.INFO: "info",
@@ -52,13 +55,28 @@ class AdvicePage(Page):
         """Show ``findings`` instead of what was there."""
         while item := self._column.takeAt(0):
             if (widget := item.widget()) is not None:
-                widget.hide()
+                widget.hide()  # until it is deleted it would show through
                 widget.deleteLater()
         for finding in findings:
             self._column.addWidget(self._card(finding))
         self._column.addStretch(1)
         self._empty.setVisible(not findings)
         self._area.setVisible(bool(findings))
+
+    def show_facts(self, machine: Machine) -> None:
+        """Show what is worth knowing of the machine's devices beneath the findings."""
+        facts = list(device_facts(machine))
+        if not facts:
+            return
+        card = Card(self.kit)
+        card.column.addWidget(Heading(self.tr("Devices and time limits"), 1.1))
+        for fact in facts:
+            card.column.addWidget(text_label(device_text(fact.code, fact.data)))
+            if fact.hint is not None:
+                card.column.addWidget(text_label(device_text(fact.hint, fact.data), muted=True))
+        self._column.insertWidget(self._column.count() - 1, card)
+        self._empty.hide()
+        self._area.show()
 
     def _card(self, finding: Finding) -> Card:
         card = Card(self.kit)
@@ -74,6 +92,10 @@ class AdvicePage(Page):
         remedy = sentence("remedy", finding)
         if remedy:
             card.column.addWidget(text_label(remedy, muted=True))
+        check = sentence("verify", finding)
+        if check:
+            text = self.tr("To see that it worked: {check}").format(check=check)
+            card.column.addWidget(text_label(text, muted=True))
         return card
 
 
@@ -81,3 +103,8 @@ def sentence(section: str, finding: Finding) -> str:
     """Return a text of the finding; its code where a text is missing."""
     text = words.sentence(section, finding.id, finding.evidence)
     return text or (finding.id.replace("_", " ") if section == "finding" else "")
+
+
+def device_text(code: str, data: Evidence) -> str:
+    """Return the sentence of a fact about devices."""
+    return sentence("device", Finding(id=code, severity=Severity.INFO, evidence=data))

@@ -252,6 +252,7 @@ class MainWindow(QMainWindow):
     def _on_machine_event(self, event: object) -> None:
         if isinstance(event, Opened):
             self._session = event.session
+            self.dashboard.power.attach(event.session.power, self.jobs)
             self._build_late_pages()
         elif isinstance(event, Machine):
             self.dashboard.show_machine(event)
@@ -270,7 +271,9 @@ class MainWindow(QMainWindow):
     def _show_findings(self) -> None:
         if self._machine is not None:
             readings = self.feed.readings([gpu.key for gpu in self._machine.gpus])
-            self.advice.show_findings(machine_findings(self._machine, readings))
+            host = self.feed.latest_host()
+            self.advice.show_findings(machine_findings(self._machine, readings, host))
+            self.advice.show_facts(self._machine)
 
     @Slot(object)
     def _on_machine_failed(self, error: ErrorInfo) -> None:

@@ -11,11 +11,54 @@ if TYPE_CHECKING:
     from app.domain.model import ModelSpec
     from app.domain.settings import Settings
     from app.domain.sweep import SweepRequest, SweepResult
+    from app.power.changes import Change, Pending
+    from app.power.choice import PowerChoice
+    from app.power.protocol import PutBack
     from app.session import Estimate, ModelEntry
+    from app.session.capsweep import CapsEvent
+    from app.session.power_views import PowerState
     from app.session.results import Recheck
     from app.store.records import Profile, StoredSweep
     from app.worker.protocol import ChatMessage, Sampling
     from views.feed import TelemetryPort
+
+
+class PowerPort(Protocol):
+    """Heat and power. ``state`` may be asked on the GUI thread; everything else may block."""
+
+    @property
+    def state(self) -> "PowerState":
+        """How things stand."""
+        ...
+
+    @property
+    def choice(self) -> "PowerChoice":
+        """What the user chose, now or in an earlier run."""
+        ...
+
+    def choose(self, choice: "PowerChoice") -> None:
+        """Follow another choice from now on."""
+        ...
+
+    def restore(self) -> None:
+        """Put everything back and turn nothing until ``resume``."""
+        ...
+
+    def resume(self) -> None:
+        """Govern again."""
+        ...
+
+    def history(self, n: int = ...) -> "tuple[Change, ...]":
+        """Return the newest changes, oldest first."""
+        ...
+
+    def pending(self) -> "tuple[Pending, ...]":
+        """Return devices that an earlier run left changed."""
+        ...
+
+    def restore_pending(self) -> "tuple[PutBack, ...]":
+        """Put back what an earlier run left behind; the system asks for a password."""
+        ...
 
 
 class ChatPort(Protocol):
@@ -105,6 +148,11 @@ class ResultsPort(Protocol):
 class SessionPort(Protocol):
     """The façade of the core. Calls may block: never on the GUI thread."""
 
+    @property
+    def power(self) -> PowerPort:
+        """Heat and power."""
+        ...
+
     def machine(self, *, refresh: bool = False) -> "Machine":
         """Return host, GPUs and engine."""
         ...
@@ -133,6 +181,12 @@ class SessionPort(Protocol):
         self, model: str, request: "SweepRequest", *, cancel: "threading.Event"
     ) -> "Iterator[SweepEvent]":
         """Search; the plan comes first, and nothing is loaded before it is consumed."""
+        ...
+
+    def sweep_caps(
+        self, model: str, settings: "Settings", *, cancel: "threading.Event"
+    ) -> "Iterator[CapsEvent]":
+        """Measure what each power limit gives; the last event is the result."""
         ...
 
     def sweeps(self) -> "tuple[StoredSweep, ...]":

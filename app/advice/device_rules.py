@@ -4,18 +4,27 @@ from collections.abc import Iterator
 
 from app.advice.rule import Evidence, Rule, Situation, cards, gib, integrated, kind, mib, name_of
 from app.domain.finding import Actor, Severity
-from app.domain.machine import GpuKind
+from app.domain.machine import Gpu, GpuKind
 
 CARVE_OUT_FRAC = 0.5
 MIN_CUDA_12_DRIVER = 525
 DESKTOP_TAX_BYTES = 600 << 20
 IDLE_PCT = 30.0
+GUEST_DRIVERS = {"vfio-pci", "pci-stub", "xen-pciback"}
+"""Kernel drivers that hold a device for virtual machines."""
 
 
 def no_gpu(now: Situation) -> Iterator[Evidence]:
     """Neither a probe nor the engine sees a GPU."""
     if not now.machine.gpus:
         yield {}
+
+
+def engine_missing(now: Situation) -> Iterator[Evidence]:
+    """The engine does not start at all."""
+    problem = now.machine.engine_problem
+    if problem is not None:
+        yield {"message": problem.message, "hint": problem.hint or None}
 
 
 def engine_sees_no_gpu(now: Situation) -> Iterator[Evidence]:
@@ -30,7 +39,33 @@ def engine_sees_no_gpu(now: Situation) -> Iterator[Evidence]:
         # A processor's GPU beside a card is left out by design.
         if kind(gpu) is GpuKind.INTEGRATED and any(cards(now.machine)):
             continue
+        if _is_given_away(gpu) or _should_be_listed(gpu, engine.backends):
+            continue
         yield {"gpu": name_of(gpu), "backends": ", ".join(engine.backends) or "none"}
+
+
+def cuda_without_card(now: Situation) -> Iterator[Evidence]:
+    """The engine's CUDA backend is loaded, yet CUDA lists no card although one is there."""
+    engine = now.machine.engine
+    if engine is None or any(d.backend == "CUDA" for d in engine.devices):
+        return
+    for gpu in cards(now.machine, "nvidia"):
+        info = gpu.info
+        usable = info is not None and info.mig is None and not _broken(info.missing)
+        if usable and _should_be_listed(gpu, engine.backends) and not _is_given_away(gpu):
+            yield {
+                "gpu": name_of(gpu),
+                "driver": info.driver if info is not None else None,
+                "cuda": info.cuda_version if info is not None else None,
+            }
+
+
+def given_to_guest(now: Situation) -> Iterator[Evidence]:
+    """A card is set aside for virtual machines."""
+    for gpu in now.machine.gpus:
+        if _is_given_away(gpu):
+            driver = gpu.info.driver if gpu.info is not None else None
+            yield {"gpu": name_of(gpu), "driver": driver}
 
 
 def unmatched_device(now: Situation) -> Iterator[Evidence]:
@@ -80,7 +115,7 @@ def no_nvidia_driver(now: Situation) -> Iterator[Evidence]:
     for gpu in cards(now.machine, "nvidia"):
         driver = gpu.info.driver if gpu.info is not None else None
         vendor_driver = driver is not None and driver.split(" ")[0].startswith("nvidia")
-        if not vendor_driver:
+        if not vendor_driver and not _is_given_away(gpu):
             yield {"gpu": name_of(gpu), "driver": driver}
 
 
@@ -95,12 +130,15 @@ def card_not_answering(now: Situation) -> Iterator[Evidence]:
 
 def old_nvidia_driver(now: Situation) -> Iterator[Evidence]:
     """The driver is older than any CUDA 12 engine needs."""
+    by_driver: dict[str, list[str]] = {}
     for gpu in cards(now.machine, "nvidia"):
         text = (gpu.info.driver or "") if gpu.info is not None else ""
         major = text.removeprefix("nvidia ").split(".")[0]
         # Windows' own numbering (31.0.…) is not NVIDIA's.
         if major.isdigit() and 100 < int(major) < MIN_CUDA_12_DRIVER:
-            yield {"gpu": name_of(gpu), "driver": text, "needed": MIN_CUDA_12_DRIVER}
+            by_driver.setdefault(text, []).append(name_of(gpu))
+    for text, names in by_driver.items():
+        yield {"gpu": ", ".join(names), "driver": text, "needed": MIN_CUDA_12_DRIVER}
 
 
 def nvidia_without_cuda(now: Situation) -> Iterator[Evidence]:
@@ -216,6 +254,16 @@ def equal_cards(now: Situation) -> Iterator[Evidence]:
         yield {"count": len(usable), "gpu": name_of(usable[0])}
 
 
+def _is_given_away(gpu: Gpu) -> bool:
+    return gpu.info is not None and gpu.info.driver in GUEST_DRIVERS
+
+
+def _should_be_listed(gpu: Gpu, backends: tuple[str, ...]) -> bool:
+    """Whether the engine has the backend that drives a card with its vendor's driver loaded."""
+    driver = (gpu.info.driver or "") if gpu.info is not None else ""
+    return driver.startswith("nvidia") and "CUDA" in backends
+
+
 def _broken(missing: dict[str, str]) -> bool:
     return _reason(missing) in {"lost", "version_mismatch", "driver_not_loaded"}
 
@@ -232,9 +280,18 @@ INFO, HINT, WARNING, PROBLEM = Severity
 RIGTUNE, USER, NOBODY = Actor
 DEVICE_RULES = (
     Rule("no_gpu", INFO, USER, "NVIDIA NVML return codes; Linux PCI bus", no_gpu),
+    Rule("engine_missing", PROBLEM, USER, "the engine's own process", engine_missing),
     Rule("engine_sees_no_gpu", WARNING, USER, "llama.cpp device registry", engine_sees_no_gpu),
+    Rule(
+        "cuda_without_card",
+        WARNING,
+        USER,
+        "microsoft/WSL issue 11589; ollama/ollama issue 15918",
+        cuda_without_card,
+    ),
+    Rule("given_to_guest", INFO, USER, "Linux VFIO documentation", given_to_guest),
     Rule("unmatched_device", HINT, NOBODY, "ggml-org/llama.cpp PR 15947", unmatched_device),
-    Rule("software_device", HINT, RIGTUNE, "ggml-org/llama.cpp PR 15947", software_device),
+    Rule("software_device", INFO, RIGTUNE, "ggml-org/llama.cpp PR 15947", software_device),
     Rule("remote_device", WARNING, USER, "llama.cpp tools/rpc/README.md", remote_device),
     Rule(
         "driver_mismatch", PROBLEM, USER, "ollama/ollama issue 15918; NVML code 18", driver_mismatch

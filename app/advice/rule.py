@@ -29,7 +29,6 @@ class Situation:
         plan: What a search is about to do.
         trials: What was measured.
         headroom_bytes: Memory the user wants free per device; ``None`` = the rule of the device.
-        own_pids: Processes of RigTune and its engine, which disturb nobody.
     """
 
     machine: Machine
@@ -38,7 +37,6 @@ class Situation:
     plan: SweepPlan | None = None
     trials: tuple[Trial, ...] = ()
     headroom_bytes: int | None = None
-    own_pids: frozenset[int] = frozenset()
 
     def reading(self, gpu: Gpu, name: str) -> float | None:
         """Return the newest value of a numeric field of ``GpuSample``, from the best probe."""
@@ -86,7 +84,7 @@ def name_of(gpu: Gpu) -> str:
     if gpu.info is not None and gpu.info.name:
         return gpu.info.name
     if gpu.engine:
-        return gpu.engine[0].description
+        return gpu.engine[0].description or gpu.engine[0].name
     vendor = VENDOR_NAMES.get(gpu.info.vendor or "") if gpu.info is not None else None
     return f"{vendor} GPU {gpu.key}" if vendor else gpu.key
 
@@ -123,3 +121,8 @@ def mib(n_bytes: float) -> int:
 def gib(n_bytes: float) -> float:
     """Return GiB with one decimal."""
     return round(n_bytes / (1 << 30), 1)
+
+
+def seconds(ms: int) -> int | float:
+    """Return a time limit in seconds; a whole number stays one, because nobody measured it."""
+    return ms // 1000 if ms % 1000 == 0 else ms / 1000

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from app.advice.rule import Evidence, Rule, Situation, cards, gib, kind, mib, name_of
+from app.advice.rule import Evidence, Rule, Situation, cards, gib, kind, mib, name_of, seconds
 from app.domain.finding import Actor, Severity
-from app.domain.machine import GpuKind, PowerSource
+from app.domain.machine import OWN_ENGINE, GpuKind, PowerSource
 
 THERMAL = ("hw_thermal", "sw_thermal")
 NEAR_SLOWDOWN_C = 5.0
@@ -13,6 +13,7 @@ BELOW_DEFAULT_FRAC = 0.95
 OTHER_PROGRAM_BYTES = 1 << 30
 SWAP_BYTES = 1 << 30
 LITTLE_RAM_FRAC = 0.1
+SHORT_TIMEOUT_MS = 2_000
 
 
 def on_battery(now: Situation) -> Iterator[Evidence]:
@@ -83,6 +84,14 @@ def power_brake(now: Situation) -> Iterator[Evidence]:
             yield {"gpu": name_of(gpu)}
 
 
+def weak_adapter(now: Situation) -> Iterator[Evidence]:
+    """The adapter cannot feed the card: the firmware lowers its limit."""
+    for gpu in now.machine.gpus:
+        told = (sample.adapter for sample in now.samples.get(gpu.key, ()))
+        if "undersized" in told:
+            yield {"gpu": name_of(gpu), "limit_w": now.reading(gpu, "power_limit_w")}
+
+
 def memory_low(now: Situation) -> Iterator[Evidence]:
     """Less is free than should stay free. A processor's carve-out is no such limit."""
     for gpu in now.machine.gpus:
@@ -101,7 +110,7 @@ def memory_taken(now: Situation) -> Iterator[Evidence]:
     for gpu in cards(now.machine):
         lists = (s.processes for s in now.samples.get(gpu.key, ()) if s.processes)
         for program in next(iter(lists), ()):
-            if program.pid in now.own_pids or program.vram_bytes is None:
+            if program.name == OWN_ENGINE or program.vram_bytes is None:
                 continue
             if program.vram_bytes >= OTHER_PROGRAM_BYTES:
                 yield {
@@ -218,10 +227,13 @@ def in_wsl(now: Situation) -> Iterator[Evidence]:
 
 def short_compute_timeout(now: Situation) -> Iterator[Evidence]:
     """The kernel driver resets compute jobs after a few seconds only."""
+    has_card = any(cards(now.machine))
     for gpu in now.machine.gpus:
         limit = gpu.info.compute_timeout_ms if gpu.info is not None else None
-        if limit is not None and limit <= 2_000:
-            yield {"gpu": name_of(gpu), "limit_s": limit / 1000}
+        # A processor's GPU beside a card does not compute.
+        is_used = kind(gpu) is GpuKind.DISCRETE or not has_card
+        if is_used and limit is not None and limit <= SHORT_TIMEOUT_MS:
+            yield {"gpu": name_of(gpu), "limit_s": seconds(limit)}
 
 
 def _is_arm(now: Situation) -> bool:
@@ -253,6 +265,7 @@ STATE_RULES = (
     Rule("too_hot", WARNING, RIGTUNE, "nvml.h, clock event reasons", too_hot),
     Rule("near_slowdown", HINT, RIGTUNE, "nvml.h, temperature thresholds", near_slowdown),
     Rule("power_brake", PROBLEM, USER, "nvml.h, clock event reasons", power_brake),
+    Rule("weak_adapter", WARNING, USER, "nvml.h, nvmlDeviceGetPowerSource", weak_adapter),
     Rule(
         "memory_low",
         WARNING,

@@ -37,13 +37,16 @@ def catalogue(language: str) -> dict[str, dict[str, str]]:
 def render(section: str, code: str, data: Mapping[str, Value], language: str = "en") -> str:
     """Return the sentence of ``code`` with ``data`` filled in.
 
+    Where a setting has another place on each system, the text has variants: ``saver_mode_windows``
+    is taken for ``saver_mode`` when ``data["system"]`` says so.
+
     Raises:
         Bug: No such code, or a placeholder without data.
     """
-    template = catalogue(language).get(section, {}).get(code)
+    template = _template(section, code, data.get("system"), language)
     if template is None and language != FALLBACK:
         # A sentence in the other language is better than none.
-        template = catalogue(FALLBACK).get(section, {}).get(code)
+        template = _template(section, code, data.get("system"), FALLBACK)
     if template is None:
         msg = f"no text for {section}.{code}"
         raise Bug(msg)
@@ -52,6 +55,11 @@ def render(section: str, code: str, data: Mapping[str, Value], language: str = "
     except KeyError as error:
         msg = f"the text of {section}.{code} needs {error}"
         raise Bug(msg) from error
+
+
+def _template(section: str, code: str, system: Value, language: str) -> str | None:
+    texts = catalogue(language).get(section, {})
+    return texts.get(f"{code}_{system}") or texts.get(code)
 
 
 def verification(finding: Finding, language: str = FALLBACK) -> str:
@@ -63,6 +71,11 @@ def verification(finding: Finding, language: str = FALLBACK) -> str:
 def render_reason(reason: Reason, language: str = "en") -> str:
     """Return the sentence of a reason of the search."""
     return render("reason", reason.code, reason.data, language)
+
+
+def render_power(reason: Reason, language: str = "en") -> str:
+    """Return the sentence of what the governor did, or of what it has to say."""
+    return render("power", reason.code, reason.data, language)
 
 
 def show(value: Value) -> str:

@@ -2,7 +2,10 @@
 
 import argparse
 
+from app.advice.rules import result_findings
 from app.cli.arguments import add_settings, settings_from
+from app.cli.findings import FindingView, show_findings
+from app.cli.findings import view_of as finding_view
 from app.cli.output import EXIT_DONE, EXIT_PROBLEM, human, print_json
 from app.cli.progress import trial_line
 from app.cli.tune_document import TrialView, view_of
@@ -24,6 +27,7 @@ class BenchDocument(Record, frozen=True, kw_only=True):
     model: str
     fingerprint: str
     trial: TrialView
+    findings: tuple[FindingView, ...]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -78,14 +82,22 @@ def run(args: argparse.Namespace, session: Session) -> int:
         max_reps=args.reps,
     )
     trial = last_trial(session, args.model, request)
+    # After a crash the system's log may say that a driver was reset.
+    machine = session.machine(refresh=not OUTCOMES[trial.outcome].has_speed)
+    found = [finding_view(f) for f in result_findings(machine, (trial,))]
     if args.json:
-        print_json(
-            BenchDocument(model=spec.name, fingerprint=spec.fingerprint, trial=view_of(trial))
+        document = BenchDocument(
+            model=spec.name,
+            fingerprint=spec.fingerprint,
+            trial=view_of(trial),
+            findings=tuple(found),
         )
+        print_json(document)
     else:
         human().print(trial_line(0, trial), markup=False)
         if trial.error and trial.error.hint:
             human().print(trial.error.hint, markup=False)
+        show_findings(human(), found)
     return EXIT_DONE if OUTCOMES[trial.outcome].has_speed else EXIT_PROBLEM
 
 

@@ -20,12 +20,14 @@ from app.cli.output import (
     print_json,
     progress_console,
 )
+from app.cli.power_options import News, add_power_arguments, apply_power, show_energy
 from app.domain.errors import EnvironmentProblem, ErrorInfo
 from app.domain.events import GenerationFinished, TokenGenerated
 from app.domain.record import Record
 from app.domain.settings import Settings
 from app.domain.units import format_bytes
 from app.session import Chat, Session
+from app.session.power_views import EnergyReport
 from app.worker.protocol import Sampling
 
 NAME = "chat"
@@ -50,6 +52,7 @@ class ChatDocument(Record, frozen=True, kw_only=True):
     ttft_ms: float | None
     prefill_tok_s: float | None
     decode_tok_s: float | None
+    energy: EnergyReport | None = None
     error: ErrorInfo | None
 
 
@@ -79,6 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, metavar="N", help="same seed, same answer")
     parser.add_argument("--grammar", metavar="FILE", help="GBNF grammar the answer follows")
     parser.add_argument("--json-schema", metavar="FILE", help="JSON schema the answer follows")
+    add_power_arguments(parser)
 
 
 def run(args: argparse.Namespace, session: Session) -> int:
@@ -86,6 +90,7 @@ def run(args: argparse.Namespace, session: Session) -> int:
     sampling = sampling_of(args)
     chat = session.chat(args.model, args.profile)
     chat.template, chat.stop = args.template, tuple(args.stop)
+    apply_power(args, session.power)
     with chat:
         console = progress_console()
         for note in chat.notes:
@@ -126,6 +131,7 @@ def answer_once(args: argparse.Namespace, chat: Chat, conversation: Conversation
         with interrupts.caught():
             _, end = write_answer(events, interrupts)
         show_end(end)
+        show_energy(chat.power)
         return _exit_code(end)
     text = {"answer": "", "reasoning": "", "tool_call": ""}
     end = GenerationFinished(reason="cancelled", n_prompt=0)
@@ -134,6 +140,10 @@ def answer_once(args: argparse.Namespace, chat: Chat, conversation: Conversation
             text[event.kind] += event.text
         elif isinstance(event, GenerationFinished):
             end = event
+    energy = None
+    if chat.power is not None:
+        chat.power.measure()
+        energy = chat.power.state.answer
     print_json(
         ChatDocument(
             text=text["answer"] + text["tool_call"],
@@ -148,6 +158,7 @@ def answer_once(args: argparse.Namespace, chat: Chat, conversation: Conversation
             ttft_ms=end.ttft_ms,
             prefill_tok_s=end.prefill_tok_s,
             decode_tok_s=end.decode_tok_s,
+            energy=energy,
             error=end.error,
         )
     )
@@ -223,6 +234,7 @@ def _talk(commands: Commands) -> int:
             with interrupts.caught():
                 _, end = write_answer(events, interrupts)
             show_end(end)
+            show_energy(commands.chat.power)
         except EnvironmentProblem as problem:
             console = progress_console()
             console.print(f"{problem.info.message} {problem.info.hint}", style="red", markup=False)
@@ -252,6 +264,7 @@ def _keep_watch(session: Session, chat: Chat, is_over: threading.Event) -> None:
     """Unload a model nobody asks, and say when another program wants its memory."""
     console = progress_console()
     neighbours, pid = None, None
+    news = News(chat.power)
     while not is_over.wait(_WATCH_S):
         if chat.unload_if_idle():
             text = "the model was unloaded: no question for a while; the next one loads it"
@@ -261,6 +274,7 @@ def _keep_watch(session: Session, chat: Chat, is_over: threading.Event) -> None:
             neighbours = Neighbours({os.getpid(), *([pid] if pid else [])})
         if pid is not None:
             _look(session, neighbours)
+        news.tell()
 
 
 def _look(session: Session, neighbours: Neighbours) -> None:

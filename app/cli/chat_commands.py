@@ -12,6 +12,7 @@ from app.chat.presets import PRESETS
 from app.chat.thread import Thread
 from app.cli.chat_screen import remember, safe
 from app.cli.output import human
+from app.cli.power_options import carry_out
 from app.domain.errors import EnvironmentProblem, UsageProblem
 from app.domain.events import ChatEvent
 from app.domain.units import format_seconds
@@ -30,6 +31,7 @@ HELP = """\
 /continue             go on with an answer that was cut short
 /attach FILE          send a text file with the next message
 /stats                how full the context is, and the last timings
+/power [MODE]         heat and power now, or another mode: quiet, balanced, full; restore
 /overflow HOW         when the context is full: {overflows}
 /template [NAME]      show or choose who writes the prompt: model, text, chatml…
 /list [WORDS]         conversations, or those that contain WORDS
@@ -68,6 +70,7 @@ class Commands:
             "continue": lambda _: self.conversation.go_on(),
             "attach": self._attach,
             "stats": self._stats,
+            "power": self._power,
             "overflow": self._overflow,
             "template": self._template,
             "list": self._list,
@@ -152,6 +155,9 @@ class Commands:
         if left is not None:
             self._say(f"The model is unloaded after {format_seconds(left)} without a question.")
 
+    def _power(self, what: str) -> None:
+        carry_out(self.chat.power, what, self._say)
+
     def _overflow(self, how: str) -> None:
         if how not in tuple(Overflow):
             known = ", ".join(Overflow)
@@ -204,6 +210,8 @@ class Commands:
 
     def _show(self, thread: Thread) -> None:
         old = self.conversation
+        if self.chat.power is not None:
+            self.chat.power.new_conversation()
         self.conversation = Conversation(
             self.chat, thread=thread, overflow=old.overflow, sampling=old.sampling
         )

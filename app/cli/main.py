@@ -9,7 +9,19 @@ from typing import NoReturn
 
 from typing_extensions import override
 
-from app.cli import bench, chat, doctor, estimate, export, inspect, models, probe, serve, tune
+from app.cli import (
+    bench,
+    chat,
+    doctor,
+    estimate,
+    export,
+    inspect,
+    models,
+    power,
+    probe,
+    serve,
+    tune,
+)
 from app.cli.output import (
     EXIT_BUG,
     EXIT_DONE,
@@ -19,12 +31,13 @@ from app.cli.output import (
     progress_console,
     report_problem,
 )
+from app.cli.power_options import tell_pending
 from app.domain.errors import EnvironmentProblem, ErrorInfo, UsageProblem
 from app.runtime import log_dir, version
 from app.session import Probing, Session
 
 ENDPOINT = re.compile(r"[^\s:]+:\d{1,5}|\[[0-9a-fA-F:]+\]:\d{1,5}")
-COMMANDS = (probe, models, inspect, estimate, bench, tune, chat, serve, export, doctor)
+COMMANDS = (probe, models, inspect, estimate, bench, tune, chat, serve, power, export, doctor)
 
 
 class Parser(argparse.ArgumentParser):
@@ -47,6 +60,12 @@ def build_parser() -> argparse.ArgumentParser:
         description="Find the best local-LLM settings for the GPU you already own.",
     )
     parser.add_argument("--version", action="version", version=f"rigtune {version()}")
+    parser.add_argument(
+        "--replay",
+        dest="machine_replay",
+        metavar="DIR",
+        help="open the window on a recorded machine (see rigtune probe --record)",
+    )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for module in COMMANDS:
         sub = commands.add_parser(module.NAME, help=module.HELP, description=module.HELP)
@@ -79,7 +98,7 @@ def run(argv: Sequence[str], probing: Probing) -> int:
     except UsageProblem as problem:
         return report_problem(problem, as_json="--json" in argv)
     if args.command is None:
-        return open_window(parser)
+        return open_window(parser, args.machine_replay)
     as_json = bool(getattr(args, "json", False))
     try:
         return execute(args, probing)
@@ -113,16 +132,18 @@ def execute(args: argparse.Namespace, probing: Probing) -> int:
         engine_dir=args.engine_dir,
     )
     try:
+        if args.command != power.NAME:
+            tell_pending(session.power)
         return int(args.run(args, session))
     finally:
         session.close()
 
 
-def open_window(parser: argparse.ArgumentParser) -> int:
+def open_window(parser: argparse.ArgumentParser, replay: str | None) -> int:
     """Start the window program and wait for it."""
     from app.cli.window import start
 
-    return start(parser)
+    return start(parser, replay)
 
 
 def use_utf8() -> None:

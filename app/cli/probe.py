@@ -8,24 +8,26 @@ from rich.console import Console
 
 from app.advice import rule
 from app.advice.rules import Situation, findings
-from app.advice.text import render, verification
-from app.cli.output import EXIT_DONE, escape, human, print_json, table
-from app.cli.probe_text import gpu_details, host_rows, timeout_rows
-from app.domain.finding import Actor, Finding, Severity
-from app.domain.machine import EngineDevice, EngineInfo, Gpu, GpuInfo, GpuSample, HostInfo
+from app.cli.findings import FindingView, show_findings, view_of
+from app.cli.output import EXIT_DONE, human, print_json, progress_console, table
+from app.cli.probe_text import gpu_details, host_rows, memory_text, timeout_rows
+from app.domain.machine import (
+    EngineDevice,
+    EngineInfo,
+    Gpu,
+    GpuInfo,
+    GpuKind,
+    GpuSample,
+    HostInfo,
+)
 from app.domain.record import Record
 from app.domain.units import MISSING, format_bytes
-from app.machine import merge_samples
+from app.machine import judged_memory, merge_samples
 from app.session import Session
+from app.session.views import ReadSpeeds, speeds_text
 
 NAME = "probe"
 HELP = "show this machine: CPU, GPUs, engine devices, and what is worth knowing"
-ICONS = {
-    Severity.INFO: "i",
-    Severity.HINT: "i",
-    Severity.WARNING: "!",
-    Severity.PROBLEM: "✗",
-}
 READ_S = 3.0
 """Longest wait for a reading of every probe."""
 
@@ -40,19 +42,6 @@ class GpuView(Record, frozen=True, kw_only=True):
     reading: GpuSample | None
 
 
-class FindingView(Record, frozen=True, kw_only=True):
-    """A finding with its texts."""
-
-    id: str
-    severity: Severity
-    evidence: dict[str, str | int | float | None]
-    text: str
-    remedy: str
-    verify: str
-    actor: Actor
-    source: str
-
-
 class ProbeDocument(Record, frozen=True, kw_only=True):
     """``rigtune.probe/1``."""
 
@@ -61,6 +50,7 @@ class ProbeDocument(Record, frozen=True, kw_only=True):
     gpus: tuple[GpuView, ...]
     engine: EngineInfo | None
     unavailable: dict[str, str]
+    measured: ReadSpeeds | None
     findings: tuple[FindingView, ...]
 
 
@@ -68,15 +58,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's own arguments."""
     parser.add_argument("--record", metavar="DIR", help="write this machine as a recording")
     parser.add_argument(
-        "--replay", dest="machine_replay", metavar="DIR", help="show a recorded machine"
+        "--replay",
+        dest="machine_replay",
+        metavar="DIR",
+        default=argparse.SUPPRESS,
+        help="show a recorded machine",
+    )
+    parser.add_argument(
+        "--measure",
+        nargs="?",
+        const="demo",
+        metavar="MODEL",
+        help="measure how fast RAM and a model's disk are read (about two seconds)",
     )
 
 
 def run(args: argparse.Namespace, session: Session) -> int:
     """Print the machine."""
+    measured = session.read_speeds(args.measure) if args.measure else None
     if args.record:
-        session.record_machine(Path(args.record))
-    document = document_of(session)
+        file = session.record_machine(Path(args.record))
+        progress_console().print(
+            f"Recorded to {file}, without serial numbers and names; read it before you share it.",
+            markup=False,
+        )
+    document = document_of(session, measured)
     if args.json:
         print_json(document)
         return EXIT_DONE
@@ -84,7 +90,7 @@ def run(args: argparse.Namespace, session: Session) -> int:
     return EXIT_DONE
 
 
-def document_of(session: Session) -> ProbeDocument:
+def document_of(session: Session, measured: ReadSpeeds | None = None) -> ProbeDocument:
     """Return the machine with one reading of it and what follows from both."""
     machine = session.machine()
     telemetry = session.telemetry()
@@ -96,6 +102,7 @@ def document_of(session: Session) -> ProbeDocument:
         gpus=tuple(gpu_view(gpu, samples[gpu.key]) for gpu in machine.gpus),
         engine=machine.engine,
         unavailable=machine.unavailable,
+        measured=measured,
         findings=tuple(view_of(f) for f in findings(situation)),
     )
 
@@ -111,30 +118,16 @@ def gpu_view(gpu: Gpu, samples: Sequence[GpuSample]) -> GpuView:
     )
 
 
-def view_of(finding: Finding) -> FindingView:
-    """Return a finding with its sentences."""
-    return FindingView(
-        id=finding.id,
-        severity=finding.severity,
-        evidence=finding.evidence,
-        text=render("finding", finding.id, finding.evidence),
-        remedy=render("remedy", finding.id, finding.evidence),
-        verify=verification(finding),
-        actor=finding.actor,
-        source=finding.source,
-    )
-
-
 def show(console: Console, document: ProbeDocument) -> None:
     """Print the document for people."""
     show_rows(console, host_rows(document.host))
     if document.host.windows is not None:
         console.print("Windows driver timeouts (only read, never changed)")
         show_rows(console, timeout_rows(document.host.windows))
-    if not document.gpus:
-        console.print("No GPU found: neither a driver nor the engine reports one.")
-    else:
-        rows = [gpu_row(gpu) for gpu in document.gpus]
+    if document.measured is not None:
+        console.print(speeds_text(document.measured), markup=False)
+    if document.gpus:
+        rows = [gpu_row(gpu, document.host) for gpu in document.gpus]
         console.print(table(["GPU", "kind", "memory", "free", "driver", "engine names"], rows))
         for gpu in document.gpus:
             show_details(console, gpu)
@@ -152,9 +145,11 @@ def show_rows(console: Console, rows: list[list[str]]) -> None:
 
 def show_details(console: Console, gpu: GpuView) -> None:
     """Print what is known of one GPU beyond its row."""
-    details = gpu_details(gpu.info, gpu.reading)
-    if details:
-        console.print(f"{name_of(gpu)}: {'; '.join(details)}", markup=False)
+    console.print(name_of(gpu), markup=False)
+    for line in gpu_details(gpu.info, gpu.reading):
+        console.print(f"  {line}", markup=False)
+    if gpu.unmatched is not None:
+        console.print(f"  not matched with a driver's card: {gpu.unmatched}", markup=False)
 
 
 def show_engine(console: Console, engine: EngineInfo | None) -> None:
@@ -167,31 +162,33 @@ def show_engine(console: Console, engine: EngineInfo | None) -> None:
         )
 
 
-def gpu_row(gpu: GpuView) -> list[str]:
+def gpu_row(gpu: GpuView, host: HostInfo) -> list[str]:
     """Return the table row of a GPU."""
     info, device = gpu.info, (gpu.engine[0] if gpu.engine else None)
     kind = info.kind if info else (device.kind if device else None)
-    total = (info.vram_total_bytes if info else None) or (device.total_bytes if device else None)
-    free = gpu.reading.vram_free_bytes if gpu.reading is not None else None
+    total, free = believed(gpu, host)
     return [
         name_of(gpu),
         kind.value if kind else MISSING,
-        format_bytes(total),
-        format_bytes(free if free is not None else (device.free_bytes if device else None)),
+        memory_text(info, total),
+        format_bytes(free),
         (info.driver if info else None) or MISSING,
         ", ".join(d.name for d in gpu.engine) or MISSING,
     ]
 
 
+def believed(gpu: GpuView, host: HostInfo) -> tuple[int | None, int | None]:
+    """Return total and free memory that can be believed; free is never more than the total."""
+    joined = Gpu(key=gpu.key, info=gpu.info, engine=gpu.engine)
+    judged = judged_memory(joined, gpu.engine[0], host) if gpu.engine else None
+    total, free = judged if judged is not None else (None, None)
+    info, reading = gpu.info, gpu.reading
+    if info is None or info.kind is GpuKind.INTEGRATED:
+        return total, free
+    read = reading.vram_free_bytes if reading is not None else None
+    return info.vram_total_bytes or total, read if read is not None else free
+
+
 def name_of(gpu: GpuView) -> str:
     """Return the best name a GPU has."""
     return rule.name_of(Gpu(key=gpu.key, info=gpu.info, engine=gpu.engine))
-
-
-def show_findings(console: Console, found: Sequence[FindingView]) -> None:
-    """Print what is worth knowing, with what to do about it."""
-    for finding in found:
-        console.print(f"{ICONS[finding.severity]} {escape(finding.text)}")
-        for line in (finding.remedy, finding.verify):
-            if line:
-                console.print(f"  {escape(line)}")

@@ -1,13 +1,44 @@
 """A machine in words: rows and details that `rigtune probe` and `rigtune doctor` print."""
 
-from app.advice.text import show
-from app.domain.machine import GpuInfo, GpuSample, HostInfo, PowerState, WindowsSettings
+from app.advice.text import catalogue, show
+from app.domain.machine import (
+    GpuInfo,
+    GpuKind,
+    GpuSample,
+    HostInfo,
+    PowerSource,
+    PowerState,
+    WindowsSettings,
+)
 from app.domain.units import MISSING, format_bytes
 
 SOURCES = {
     "default": "Windows default",
     "registry": "set in the registry",
     "wrong_type": "not a DWORD in the registry, so the default",
+}
+
+LOOKED_FOR = {
+    "busy_pct": "busy time",
+    "vram_used_bytes": "memory in use",
+    "temp_c": "temperature",
+    "power_w": "power",
+}
+"""What people look for first: its absence is said with the reason."""
+THROTTLE_WORDS = {
+    "sw_power_cap": "its power limit (normal under load)",
+    "sw_thermal": "its temperature",
+    "hw_thermal": "a critical temperature",
+    "hw_slowdown": "a hardware slowdown",
+    "hw_power_brake": "a power brake of supply or board",
+    "app_clocks": "a clock setting",
+    "sync_boost": "the slowest card of its group",
+    "display_clocks": "the display's clocks",
+}
+POWER_WORDS = {
+    PowerSource.AC: "mains",
+    PowerSource.BATTERY: "battery",
+    PowerSource.UNKNOWN: "source unknown",
 }
 
 
@@ -17,10 +48,11 @@ def host_rows(host: HostInfo) -> list[list[str]]:
     rows = [
         ["System", system],
         ["CPU", f"{host.cpu_name or MISSING} ({_cores(host)})"],
-        ["", ", ".join(host.cpu_features or ()) or MISSING],
         ["RAM", _ram(host)],
         ["Power", _power(host)],
     ]
+    if host.cpu_features:
+        rows.insert(2, ["", f"with {', '.join(host.cpu_features)}"])
     if host.gpu_mode is not None:
         rows.append(["Graphics mode", host.gpu_mode])
     return rows
@@ -42,8 +74,21 @@ def timeout_rows(settings: WindowsSettings) -> list[list[str]]:
 
 
 def gpu_details(info: GpuInfo | None, reading: GpuSample | None) -> list[str]:
-    """Return what is known of a GPU, as short phrases; unknown things are left out."""
-    return [*(_identity(info) if info is not None else ()), *(_now(reading) if reading else ())]
+    """Return lines of what a GPU is, what it does now, and what cannot be read of it and why."""
+    lines = (
+        "; ".join(_identity(info)) if info is not None else "",
+        f"now: {'; '.join(_now(reading))}" if reading is not None else "",
+        f"not readable: {_unread(reading)}" if reading is not None and _unread(reading) else "",
+    )
+    return [line for line in lines if line and line != "now: "]
+
+
+def memory_text(info: GpuInfo | None, total_bytes: int | None) -> str:
+    """Return a GPU's memory; of one inside a processor the RAM that it may use."""
+    if info is not None and info.kind is GpuKind.INTEGRATED:
+        shared = total_bytes or info.shared_total_bytes
+        return f"{format_bytes(shared)} of RAM" if shared else MISSING
+    return format_bytes(total_bytes)
 
 
 def _identity(info: GpuInfo) -> list[str]:
@@ -54,14 +99,19 @@ def _identity(info: GpuInfo) -> list[str]:
     )
     rebar = {True: "Resizable BAR on", False: "Resizable BAR off", None: None}[info.resizable_bar]
     phrases = (
-        info.pci_id,
+        f"at {info.pci_id}" if info.pci_id is not None else None,
+        f"Windows adapter {info.luid}" if info.luid is not None and info.pci_id is None else None,
         "drives a display" if info.drives_display else None,
         "external" if info.external else None,
+        "may sleep when idle" if info.may_sleep else None,
         f"MIG {info.mig}" if info.mig is not None else None,
         f"driver model {info.driver_model.upper()}" if info.driver_model is not None else None,
         f"compute capability {info.compute_capability}" if info.compute_capability else None,
+        f"{info.n_cores:,} cores" if info.n_cores else None,
+        f"{info.memory_bus_bits}-bit memory" if info.memory_bus_bits else None,
+        "memory error correction on" if info.ecc else None,
         f"CUDA {info.cuda_version} at most" if info.cuda_version else None,
-        f"{format_bytes(info.shared_total_bytes)} shared" if info.shared_total_bytes else None,
+        _shared(info),
         rebar,
         link,
         _limits(info),
@@ -70,6 +120,14 @@ def _identity(info: GpuInfo) -> list[str]:
         else None,
     )
     return [phrase for phrase in phrases if phrase]
+
+
+def _shared(info: GpuInfo) -> str | None:
+    if info.kind is GpuKind.INTEGRATED:
+        carved = info.vram_total_bytes
+        return f"{format_bytes(carved)} set aside by firmware" if carved else None
+    shared = info.shared_total_bytes
+    return f"{format_bytes(shared)} of RAM shared" if shared else None
 
 
 def _limits(info: GpuInfo) -> str | None:
@@ -92,11 +150,35 @@ def _now(reading: GpuSample) -> list[str]:
     phrases = [
         f"{name} {show(value)} {unit}".strip() for name, value, unit in parts if value is not None
     ]
+    if reading.pcie_gen is not None and reading.pcie_width is not None:
+        phrases.append(f"PCIe {reading.pcie_gen} x{reading.pcie_width}")
     if reading.shared_used_bytes is not None:
         phrases.append(f"{format_bytes(reading.shared_used_bytes)} of shared memory used")
+    if reading.adapter == "undersized":
+        phrases.append("its power adapter is too weak")
     if reading.throttle:
-        phrases.append(f"limited by {', '.join(reading.throttle)}")
+        words = (THROTTLE_WORDS.get(r, r.replace("_", " ")) for r in reading.throttle)
+        phrases.append(f"limited by {', '.join(words)}")
     return phrases
+
+
+def _unread(reading: GpuSample) -> str:
+    """Return what is looked for on every GPU and could not be read, with the reason."""
+    if reading.power_state is PowerState.ASLEEP:
+        return ""
+    by_reason: dict[str, list[str]] = {}
+    for field, name in LOOKED_FOR.items():
+        reason = reading.missing.get(field)
+        if reason is not None and getattr(reading, field) is None:
+            by_reason.setdefault(reason, []).append(name)
+    return "; ".join(
+        f"{', '.join(names)} ({_reason(reason)})" for reason, names in by_reason.items()
+    )
+
+
+def _reason(code: str) -> str:
+    known = catalogue("en")["absence"]
+    return known.get(code, code.replace("_", " "))
 
 
 def _cores(host: HostInfo) -> str:
@@ -115,5 +197,7 @@ def _ram(host: HostInfo) -> str:
 
 def _power(host: HostInfo) -> str:
     charge = f" {host.battery_pct:.0f} %" if host.battery_pct is not None else ""
+    on_mains = host.power_source is not PowerSource.BATTERY
+    battery = f", battery{charge}" if charge and on_mains else charge
     mode = f", {host.power_mode} mode" if host.power_mode is not None else ""
-    return f"{host.power_source.value}{charge}{mode}"
+    return f"{POWER_WORDS[host.power_source]}{battery}{mode}"

@@ -10,6 +10,7 @@ import msgspec
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from app.advice.text import render
+from app.cli.findings import show_findings, view_of
 from app.cli.output import progress_console
 from app.domain.events import (
     SweepEvent,
@@ -98,6 +99,7 @@ class Follower:
                 )
                 for note in plan.notes:
                     self._console.print(render("note", note, {}), markup=False)
+                show_findings(self._console, [view_of(f) for f in plan.findings])
             case TrialStarted(index=index, request=request):
                 text = f"trial {index + 1}: {summary(request.settings)}"
                 self._live.update(self._task, description=text, total=None)

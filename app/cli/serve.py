@@ -5,6 +5,7 @@ from contextlib import closing
 
 from app.cli.chat_screen import Interrupts
 from app.cli.output import EXIT_DONE, EXIT_PROBLEM, human, print_json, progress_console
+from app.cli.power_options import News, add_power_arguments, apply_power
 from app.domain.events import ServerEvent, ServerProgress, ServerStarted, ServerStopped
 from app.domain.memory import DeviceMemory
 from app.domain.record import Record
@@ -34,15 +35,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--port", type=int, default=0, metavar="N", help="port on 127.0.0.1 (any free one)"
     )
+    add_power_arguments(parser)
 
 
 def run(args: argparse.Namespace, session: Session) -> int:
     """Serve until Ctrl-C."""
     server = session.serve(args.model, args.profile)
+    apply_power(args, session.power)
     console = progress_console()
     for note in server.notes:
         console.print(note, markup=False)
-    interrupts = Interrupts()
+    interrupts, news = Interrupts(), News(session.power)
     with interrupts.caught(), closing(server.run(args.port)) as events:
         n_seen = 0
         for event in events:
@@ -51,6 +54,7 @@ def run(args: argparse.Namespace, session: Session) -> int:
             if isinstance(event, ServerStopped):
                 return _stopped(event)
             n_seen = _show(event, server, args, n_seen)
+            news.tell()
     console.print(f"Stopped after {n_seen} requests.", markup=False)
     return EXIT_DONE
 

@@ -5,15 +5,17 @@ import threading
 from pathlib import Path
 
 from app.cli.arguments import parse_pins
+from app.cli.caps import measure_caps, show_caps
 from app.cli.output import EXIT_DONE, EXIT_PARTIAL, EXIT_PROBLEM, print_json
 from app.cli.progress import Follower
 from app.cli.tune_document import document_of
 from app.cli.tune_text import show
-from app.domain.errors import Bug, UsageProblem
+from app.domain.errors import Bug, EnvironmentProblem, UsageProblem
 from app.domain.events import SweepFinished
 from app.domain.settings import KV_TYPES
 from app.domain.sweep import BudgetName, Goal, SweepRequest, SweepResult, SweepStatus
 from app.session import Session
+from app.session.capsweep import CapsResult
 
 NAME = "tune"
 HELP = "measure and find the best settings for a model on this machine"
@@ -36,6 +38,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--record", metavar="FILE", help="write the search as a replay file")
     parser.add_argument("--replay", metavar="FILE", help="search a recorded machine instead")
     parser.add_argument("--replay-seed", type=int, metavar="N", help="noise seed of the replay")
+    parser.add_argument(
+        "--caps",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="measure power limits afterwards (default: for the goal quiet)",
+    )
     parser.add_argument(
         "--progress", choices=("auto", "jsonl", "none"), default="auto", help="on stderr"
     )
@@ -64,11 +72,36 @@ def run(args: argparse.Namespace, session: Session) -> int:
     if result is None:
         msg = "the search ended without a result"
         raise Bug(msg)
-    if args.json:
-        print_json(document_of(result))
-    else:
+    if not args.json:
         show(result, args.replay or args.model)
+    caps = _caps(args, session, request, result, cancel)
+    if args.json:
+        print_json(document_of(result, caps))
+    elif caps is not None:
+        show_caps(caps)
     return exit_code(result)
+
+
+def _caps(
+    args: argparse.Namespace,
+    session: Session,
+    request: SweepRequest,
+    result: SweepResult,
+    cancel: threading.Event,
+) -> CapsResult | None:
+    """Measure power limits on the answer, where that was asked for; a recording has none."""
+    is_wanted = request.goal is Goal.QUIET if args.caps is None else args.caps
+    if not is_wanted or args.replay or result.recommended is None or cancel.is_set():
+        return None
+    settings = result.recommended.settings
+    try:
+        with Follower("none", cancel):
+            return measure_caps(
+                session, args.model, settings, request.budget, cancel,
+                is_quiet=args.progress != "auto",
+            )  # fmt: skip
+    except EnvironmentProblem as problem:
+        return CapsResult(why_not=problem.info)  # the search's own answer must not be lost
 
 
 def request_from(args: argparse.Namespace) -> SweepRequest:

@@ -1,5 +1,7 @@
 """``rigtune.tune/1``: the search's answer as JSON."""
 
+from app.cli.findings import FindingView
+from app.cli.findings import view_of as finding_view
 from app.domain.errors import ErrorInfo
 from app.domain.outcome import Outcome
 from app.domain.record import Record
@@ -14,6 +16,7 @@ from app.domain.sweep import (
     Tie,
 )
 from app.domain.trial import Rate, Sample, TelemetryWindow, Trial, Workload
+from app.session.capsweep import CapsResult
 from app.sweep.stats import rate
 
 
@@ -62,11 +65,13 @@ class TuneDocument(Record, frozen=True, kw_only=True):
     virtual_s: float
     reasons: tuple[Reason, ...]
     ties: tuple[Tie, ...]
+    findings: tuple[FindingView, ...]
+    caps: CapsResult | None
     error: ErrorInfo | None
 
 
-def document_of(result: SweepResult) -> TuneDocument:
-    """Return the JSON view of a search's result."""
+def document_of(result: SweepResult, caps: CapsResult | None = None) -> TuneDocument:
+    """Return the JSON view of a search's result, and of the power limits measured after it."""
     return TuneDocument(
         status=result.status,
         recommended=result.recommended,
@@ -81,6 +86,8 @@ def document_of(result: SweepResult) -> TuneDocument:
         virtual_s=result.virtual_s,
         reasons=result.reasons,
         ties=result.ties,
+        findings=tuple(finding_view(finding) for finding in result.findings),
+        caps=caps,
         error=result.error,
     )
 

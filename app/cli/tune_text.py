@@ -3,6 +3,7 @@
 from rich.console import Console
 
 from app.advice.text import render_reason
+from app.cli.findings import show_findings, view_of
 from app.cli.output import escape, human, table
 from app.cli.progress import summary
 from app.domain.sweep import Recommended, SweepResult, SweepStatus
@@ -33,6 +34,7 @@ def show(result: SweepResult, what: str) -> None:
         show_commands(console, result.recommended)
     for reason in result.reasons:
         console.print(f"• {escape(render_reason(reason))}")
+    show_findings(console, [view_of(f) for f in result.findings])
 
 
 def show_points(console: Console, result: SweepResult) -> None:

@@ -7,8 +7,12 @@ from app.domain.errors import EnvironmentProblem
 from app.runtime import has_display, sibling_command, sibling_environment
 
 
-def start(parser: argparse.ArgumentParser) -> int:
+def start(parser: argparse.ArgumentParser, replay: str | None = None) -> int:
     """Start the window and wait for it; without a display print the help instead.
+
+    Args:
+        parser: For the help.
+        replay: Folder of a recorded machine to show.
 
     Raises:
         EnvironmentProblem: The window program is not part of this installation.
@@ -18,7 +22,9 @@ def start(parser: argparse.ArgumentParser) -> int:
         return 0
     try:
         return subprocess.run(
-            sibling_command("gui"), env=sibling_environment(), check=False
+            [*sibling_command("gui"), *(["--replay", replay] if replay else [])],
+            env=sibling_environment(),
+            check=False,
         ).returncode
     except OSError as error:
         raise EnvironmentProblem(

@@ -28,7 +28,8 @@ class Finding(Record, frozen=True, kw_only=True):
     Attributes:
         id: The rule, also the key of its texts.
         severity: How much it matters.
-        evidence: What was read, and the placeholders of the texts.
+        evidence: What was read, and the placeholders of the texts; ``system`` chooses the words
+            where a setting lies elsewhere on each (``linux``, ``windows``, ``wsl2``).
         actor: Who can apply the remedy.
         source: What the rule rests on.
     """

@@ -3,6 +3,7 @@
 from enum import StrEnum
 from typing import Protocol
 
+from app.domain.errors import ErrorInfo
 from app.domain.record import Record
 
 
@@ -185,6 +186,10 @@ class GpuInfo(Record, frozen=True, kw_only=True):
         pcie_gen_device_max: Highest link generation of the card itself.
         numa_node: Memory node it hangs on.
         compute_timeout_ms: Time after which the kernel driver resets a compute job (Linux).
+        n_cores: Shader cores.
+        memory_bus_bits: Width of the memory interface.
+        ecc: Whether memory is error-corrected (it costs some of it).
+        compute_timeout_source: ``default``, ``set`` (module parameter) or ``driver`` (its file).
         missing: Reason per absent field, by field name.
     """
 
@@ -223,17 +228,26 @@ class GpuInfo(Record, frozen=True, kw_only=True):
     pcie_gen_device_max: int | None = None
     numa_node: int | None = None
     compute_timeout_ms: int | None = None
+    compute_timeout_source: str | None = None
+    n_cores: int | None = None
+    memory_bus_bits: int | None = None
+    ecc: bool | None = None
     missing: dict[str, str] = {}
 
     @property
     def key(self) -> str:
-        """Identity: UUID, else PCI address, Vulkan UUID, Windows' LUID, else probe and name."""
+        """Identity: UUID, PCI address, Vulkan UUID, Windows' LUID, else the probe's own word."""
         return (
             self.uuid
             or self.pci_id
             or self.vulkan_uuid
-            or (f"luid:{self.luid}" if self.luid else f"{self.probe}:{self.name}")
+            or (f"luid:{self.luid}" if self.luid else None)
+            or f"{self.probe}:{self.node or self.name or 'unnamed'}"
         )
+
+
+OWN_ENGINE = "RigTune engine"
+"""Name of a program on a GPU that RigTune itself started."""
 
 
 class GpuProcess(Record, frozen=True, kw_only=True):
@@ -266,6 +280,7 @@ class GpuSample(Record, frozen=True, kw_only=True):
         clock_memory_mhz: Memory clock.
         energy_j: Energy since the driver was loaded; the difference over time is the fairest draw.
         fan_pct: Fan speed.
+        adapter: What feeds the card: ``ac``, ``battery`` or ``undersized`` (a weak adapter).
         throttle: Reasons that slow the device now; ``None`` = unknown, empty = none.
         pcie_gen: Link generation now.
         pcie_width: Link width now.
@@ -292,6 +307,7 @@ class GpuSample(Record, frozen=True, kw_only=True):
     clock_memory_mhz: float | None = None
     energy_j: float | None = None
     fan_pct: float | None = None
+    adapter: str | None = None
     throttle: tuple[str, ...] | None = None
     pcie_gen: int | None = None
     pcie_width: int | None = None
@@ -307,7 +323,7 @@ class GpuSample(Record, frozen=True, kw_only=True):
 
 
 class HostSample(Record, frozen=True, kw_only=True):
-    """One moment of CPU and RAM."""
+    """One moment of CPU and RAM; ``power_mode`` as in ``HostInfo``."""
 
     t_ns: int
     cpu_busy_pct: float | None = None
@@ -315,6 +331,7 @@ class HostSample(Record, frozen=True, kw_only=True):
     swap_used_bytes: int | None = None
     cpu_temp_c: float | None = None
     power_source: PowerSource = PowerSource.UNKNOWN
+    power_mode: str | None = None
 
 
 class EngineDevice(Record, frozen=True, kw_only=True):
@@ -384,12 +401,14 @@ class Machine(Record, frozen=True, kw_only=True):
         host: CPU, RAM and system.
         gpus: Every GPU once, however many sources see it.
         engine: The llama.cpp build; ``None`` while it has not been asked.
+        engine_problem: Why it does not answer, if it was asked.
         unavailable: Why a vendor's stack is not used, by probe name; normal on most machines.
     """
 
     host: HostInfo
     gpus: tuple[Gpu, ...] = ()
     engine: EngineInfo | None = None
+    engine_problem: ErrorInfo | None = None
     unavailable: dict[str, str] = {}
 
 

@@ -3,6 +3,7 @@
 from enum import StrEnum
 
 from app.domain.errors import ErrorInfo
+from app.domain.finding import Finding
 from app.domain.memory import MemoryEstimate
 from app.domain.record import Record
 from app.domain.settings import Settings
@@ -140,6 +141,7 @@ class SweepPlan(Record, frozen=True, kw_only=True):
         time_low_s: Shortest expected time.
         time_high_s: Longest expected time.
         notes: Codes of things the user should know first (rendered by ``advice.text``).
+        findings: Advice on this plan, most serious first.
     """
 
     request: SweepRequest
@@ -152,6 +154,7 @@ class SweepPlan(Record, frozen=True, kw_only=True):
     time_low_s: float
     time_high_s: float
     notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 class Reason(Record, frozen=True, kw_only=True):
@@ -222,7 +225,7 @@ class SweepStatus(StrEnum):
 
 
 class SweepResult(Record, frozen=True, kw_only=True):
-    """The answer with everything it rests on."""
+    """The answer with everything it rests on; ``findings`` is advice on what was measured."""
 
     status: SweepStatus
     recommended: Recommended | None
@@ -237,6 +240,7 @@ class SweepResult(Record, frozen=True, kw_only=True):
     virtual_s: float = 0.0
     reasons: tuple[Reason, ...] = ()
     ties: tuple[Tie, ...] = ()
+    findings: tuple[Finding, ...] = ()
     error: ErrorInfo | None = None
 
 

@@ -40,15 +40,19 @@ class Rate(Record, frozen=True, kw_only=True):
 class TelemetryWindow(Record, frozen=True, kw_only=True):
     """What the probes saw while a trial ran; absent = fewer than 3 samples or no probe.
 
+    Memory is watched from before the load; speed, heat and power from when it was measured.
+
     Attributes:
         n_samples: Readings inside the window.
         vram_peak_bytes: Highest dedicated use, per GPU key.
-        vram_growth_bytes: Highest dedicated use minus the first reading, per GPU key.
-        shared_growth_bytes: Growth of shared memory, per GPU key.
+        vram_growth_bytes: Largest rise of dedicated use, per GPU key.
+        shared_growth_bytes: Largest rise of shared memory, per GPU key.
         mem_busy_pct: Median busy time of the memory controller, per GPU key.
         pcie_rx_bytes_s: Median traffic into the device, per GPU key.
         busy_pct: Median busy time, per GPU key.
         power_w: Median draw, per GPU key.
+        energy_j: What the device's own counter counted, per GPU key.
+        energy_s: Seconds between the two readings of that counter, per GPU key.
         temp_max_c: Highest temperature, per GPU key.
         throttle: Throttle reasons seen, per GPU key.
         disturbed: Why the window does not count, if it does not.
@@ -62,6 +66,8 @@ class TelemetryWindow(Record, frozen=True, kw_only=True):
     mem_busy_pct: dict[str, float] = {}
     pcie_rx_bytes_s: dict[str, float] = {}
     power_w: dict[str, float] = {}
+    energy_j: dict[str, float] = {}
+    energy_s: dict[str, float] = {}
     temp_max_c: dict[str, float] = {}
     throttle: dict[str, tuple[str, ...]] = {}
     disturbed: str | None = None

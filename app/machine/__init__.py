@@ -7,6 +7,7 @@ from app.machine.devices import (
     kind_of,
     placement,
     search_devices,
+    stayed_empty,
 )
 from app.machine.join import aliases, join_machine
 from app.machine.merge import merge_infos, merge_samples
@@ -22,4 +23,5 @@ __all__ = [
     "merge_samples",
     "placement",
     "search_devices",
+    "stayed_empty",
 ]

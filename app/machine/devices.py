@@ -18,6 +18,8 @@ KIND_RANK = (
 )
 PLACED_BYTES = 64 << 20
 """Less than this may be any program's doing."""
+NOTICED_BYTES = 256 << 20
+"""A load of more than this shows on a card, whatever else gives memory back meanwhile."""
 RASTERISERS = ("llvmpipe", "lavapipe", "softpipe", "swiftshader", "basic render")
 CARVE_OUT_FRAC = 0.5
 """Share of the largest backend's memory below which a backend sees only a carve-out."""
@@ -122,13 +124,44 @@ def placement(
         devices: Engine devices that were asked to hold the model.
         growth: GPU key → growth of its memory while the model was loaded.
     """
-    asked = {g.key for g in machine.gpus if any(d.name in devices for d in g.engine)}
+    asked = _asked(machine, devices)
     on_asked = sum(growth.get(key, 0) for key in asked)
     for gpu in machine.gpus:
         rise = growth.get(gpu.key, 0)
         if gpu.key not in asked and asked & set(growth) and rise > max(on_asked, PLACED_BYTES):
             return gpu, rise
     return None, on_asked
+
+
+def stayed_empty(
+    machine: Machine,
+    devices: Sequence[str],
+    growth: Mapping[str, int],
+    needed: Mapping[str, int],
+) -> tuple[Gpu, int] | None:
+    """Return a card whose memory did not rise by a load, and the bytes it should hold.
+
+    Only cards with memory of their own: what a processor's GPU holds lies in RAM. ``None``
+    where nothing can be said.
+
+    Args:
+        machine: The machine.
+        devices: Engine devices that were asked to hold the model.
+        growth: GPU key → growth of its memory while the model was loaded.
+        needed: Engine device → bytes the engine put there by its own account.
+    """
+    for gpu in machine.gpus:
+        names = [d.name for d in gpu.engine if d.name in devices]
+        held = sum(needed.get(name, 0) for name in names)
+        rise = growth.get(gpu.key)
+        is_card = kind_of(gpu) is GpuKind.DISCRETE
+        if is_card and rise is not None and held > NOTICED_BYTES and rise < PLACED_BYTES:
+            return gpu, held
+    return None
+
+
+def _asked(machine: Machine, devices: Sequence[str]) -> set[str]:
+    return {g.key for g in machine.gpus if any(d.name in devices for d in g.engine)}
 
 
 def _search_device(gpu: Gpu, host: HostInfo) -> SearchDevice | None:

@@ -1,5 +1,6 @@
 """The exact command for an administrator, where RigTune itself may or can not set a limit."""
 
+import sys
 from typing import Literal
 
 from app.domain.machine import GpuInfo
@@ -21,6 +22,11 @@ class AdminCommand(Record, frozen=True, kw_only=True):
     set: str
     undo: str
     note: str | None = None
+
+
+def this_system() -> System:
+    """Return the system whose commands to show."""
+    return "windows" if sys.platform == "win32" else "linux"
 
 
 def limit_command(

@@ -57,9 +57,19 @@ class CapBench(Protocol):
 
 
 def sweep_caps(bench: CapBench, caps: Sequence[float], max_s: float = MAX_S) -> Generator[CapPoint]:
-    """Yield what each limit gives, from the highest down; the limit is put back in any case.
+    """Yield what each limit gives, as ``follow_caps`` does, without the samples."""
+    for step in follow_caps(bench, caps, max_s):
+        if isinstance(step, CapPoint):
+            yield step
 
-    The first limit that cannot be set ends it: the others would not be different.
+
+def follow_caps(
+    bench: CapBench, caps: Sequence[float], max_s: float = MAX_S
+) -> Generator[CapSample | CapPoint]:
+    """Yield every sample, and what each limit gives, from the highest down.
+
+    The limit is put back in any case. The first limit that cannot be set ends it: the others
+    would not be different.
 
     Args:
         bench: Where to measure.
@@ -72,20 +82,41 @@ def sweep_caps(bench: CapBench, caps: Sequence[float], max_s: float = MAX_S) -> 
             if why_not is not None:
                 yield CapPoint(cap_w=cap, refused=why_not)
                 return
-            yield measure_cap(bench, cap, max_s)
+            point = yield from follow_cap(bench, cap, max_s)
+            yield point
     finally:
         bench.restore()
 
 
 def measure_cap(bench: CapBench, cap_w: float, max_s: float = MAX_S) -> CapPoint:
     """Return what the limit in force gives once the temperature has settled."""
+    steps = follow_cap(bench, cap_w, max_s)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            point: CapPoint = stop.value
+            return point
+
+
+def follow_cap(
+    bench: CapBench, cap_w: float, max_s: float = MAX_S
+) -> Generator[CapSample, None, CapPoint]:
+    """Yield the samples at the limit in force; return what they say once it has settled."""
     samples = [bench.sample()]
+    yield samples[0]
     start_s = samples[0].t_s
     while (elapsed_s := samples[-1].t_s - start_s) < max_s:
         if elapsed_s >= MIN_S and _has_settled(samples):
             break
         samples.append(bench.sample())
-    late = [s for s in samples if s.t_s >= samples[-1].t_s - (samples[-1].t_s - start_s) / 2]
+        yield samples[-1]
+    return _point(cap_w, samples)
+
+
+def _point(cap_w: float, samples: Sequence[CapSample]) -> CapPoint:
+    middle_s = (samples[0].t_s + samples[-1].t_s) / 2
+    late = [s for s in samples if s.t_s >= middle_s]
     powers = [s.power_w for s in late if s.power_w is not None]
     decode = [s.decode_tok_s for s in samples if s.decode_tok_s]
     tens = [fmean(decode[i : i + TEN]) for i in range(max(1, len(decode) - TEN + 1)) if decode]

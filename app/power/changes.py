@@ -1,17 +1,20 @@
 """The log of every change with what was read before and after, and what is still to be put back."""
 
 import contextlib
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
+import psutil
 
 from app.domain.record import Record, encode_json
 from app.domain.sweep import Reason
 from app.runtime import atomic_write, data_dir
 
 LOG_BYTES_MAX = 1 << 20
-RECENT_MAX = 200
+HISTORY_MAX = 200
+_TAIL_BYTES = 1 << 17
 
 
 class Change(Record, frozen=True, kw_only=True):
@@ -39,30 +42,34 @@ class Change(Record, frozen=True, kw_only=True):
 
 
 class Pending(Record, frozen=True, kw_only=True):
-    """A device that was being controlled when RigTune last ran."""
+    """A device that was being controlled when RigTune last ran.
+
+    Attributes:
+        key: Device.
+        pci_id: Its address.
+        boot_id: Run of the system; limits do not survive a restart.
+        since_utc: Since when.
+        pid: The RigTune that controlled it; while that one lives nothing is left behind.
+        started_s: When that process began, so that a number used again is not taken for it.
+    """
 
     key: str
     pci_id: str
     boot_id: str
     since_utc: str
+    pid: int = 0
+    started_s: float = 0.0
 
 
 class ChangeLog:
-    """Appends to ``power.jsonl``; the newest changes are also kept in memory."""
+    """Appends to ``power.jsonl``; one file beside it per device that is being controlled."""
 
     def __init__(self, folder: Path | None = None) -> None:
         """Write into ``folder``; ``None`` = the user's data folder."""
         self._folder = folder or data_dir()
-        self._recent: tuple[Change, ...] = ()
-
-    @property
-    def recent(self) -> tuple[Change, ...]:
-        """The changes of this run, oldest first."""
-        return self._recent
 
     def add(self, change: Change) -> None:
         """Keep a change; a log that cannot be written stops nothing."""
-        self._recent = (*self._recent, change)[-RECENT_MAX:]
         path = self._folder / "power.jsonl"
         with contextlib.suppress(OSError):
             if path.is_file() and path.stat().st_size > LOG_BYTES_MAX:
@@ -70,34 +77,72 @@ class ChangeLog:
             with path.open("ab") as file:
                 file.write(encode_json(change) + b"\n")
 
+    def history(self, n: int = HISTORY_MAX) -> tuple[Change, ...]:
+        """Return the newest ``n`` changes, also of earlier runs, oldest first."""
+        found: list[Change] = []
+        with contextlib.suppress(OSError), (self._folder / "power.jsonl").open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            for line in file:
+                # The first line may be cut, the last one half written.
+                with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
+                    found.append(msgspec.json.decode(line, type=Change))
+        return tuple(found[-n:])
+
     def mark(self, key: str, pci_id: str) -> None:
         """Note that a device is being controlled, before anything is set.
 
         Raises:
             EnvironmentProblem: It cannot be noted; then nothing may be set.
         """
-        pending = Pending(key=key, pci_id=pci_id, boot_id=boot_id(), since_utc=now_utc())
-        atomic_write(self._folder / "power-pending.json", encode_json(pending))
+        pending = Pending(
+            key=key,
+            pci_id=pci_id,
+            boot_id=boot_id(),
+            since_utc=now_utc(),
+            pid=os.getpid(),
+            started_s=psutil.Process().create_time(),
+        )
+        atomic_write(self._path(pci_id), encode_json(pending))
 
-    def unmark(self) -> None:
-        """Note that everything is as it was found."""
+    def unmark(self, pci_id: str) -> None:
+        """Note that a device is as it was found."""
         with contextlib.suppress(OSError):
-            (self._folder / "power-pending.json").unlink(missing_ok=True)
+            self._path(pci_id).unlink(missing_ok=True)
 
-    def pending(self) -> Pending | None:
-        """Return what an earlier run left unfinished; a restart of the machine finishes it.
+    def pending(self) -> tuple[Pending, ...]:
+        """Return what earlier runs left unfinished; a restart of the machine finishes it.
 
         Putting it back needs the helper, so the password is asked for again.
         """
-        path = self._folder / "power-pending.json"
-        try:
-            pending = msgspec.json.decode(path.read_bytes(), type=Pending)
-        except (OSError, msgspec.DecodeError):
-            return None
-        if pending.boot_id == boot_id():
-            return pending
-        self.unmark()
+        found = []
+        for path in sorted(self._folder.glob("power-pending-*.json")):
+            pending = _read(path)
+            if pending is None or pending.boot_id != boot_id():
+                with contextlib.suppress(OSError):
+                    path.unlink()
+            elif not _lives(pending):
+                found.append(pending)
+        return tuple(found)
+
+    def _path(self, pci_id: str) -> Path:
+        return self._folder / f"power-pending-{pci_id.replace(':', '-')}.json"
+
+
+def _read(path: Path) -> Pending | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Pending)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return None
+
+
+def _lives(pending: Pending) -> bool:
+    """Whether the RigTune that wrote it still runs (this one does not count as another)."""
+    if pending.pid == os.getpid():
+        return False
+    try:
+        return abs(psutil.Process(pending.pid).create_time() - pending.started_s) < 1.0
+    except (psutil.Error, ValueError):
+        return False
 
 
 def boot_id() -> str:

@@ -8,10 +8,6 @@ from app.domain.machine import PowerSource
 from app.domain.record import Record
 from app.domain.sweep import Reason
 
-LIMIT_FRAC = 0.05
-MIN_TOKENS = 64
-MIN_S = 5.0
-
 
 class Conditions(Record, frozen=True, kw_only=True):
     """Power conditions of a measurement; ``None`` = unknown.
@@ -19,12 +15,10 @@ class Conditions(Record, frozen=True, kw_only=True):
     Attributes:
         source: Mains or battery.
         profile: The system's power profile.
-        limit_w: Median enforced limit.
     """
 
     source: PowerSource = PowerSource.UNKNOWN
     profile: str | None = None
-    limit_w: float | None = None
 
 
 def why_not_comparable(one: Conditions, other: Conditions) -> Reason | None:
@@ -37,13 +31,4 @@ def why_not_comparable(one: Conditions, other: Conditions) -> Reason | None:
     profiles = {one.profile, other.profile} - {None}
     if len(profiles) == 2:
         return Reason(code="profile_differs", data={"one": one.profile, "other": other.profile})
-    if one.limit_w and other.limit_w:
-        apart = abs(one.limit_w - other.limit_w) / max(one.limit_w, other.limit_w)
-        if apart > LIMIT_FRAC:
-            return Reason(code="limit_differs", data={"one": one.limit_w, "other": other.limit_w})
     return None
-
-
-def is_long_enough(n_tok: int, seconds: float) -> bool:
-    """Whether a sample says something about sustained speed (64 tokens and five seconds)."""
-    return n_tok >= MIN_TOKENS and seconds >= MIN_S

@@ -3,11 +3,14 @@
 import time
 from collections.abc import Callable
 
+import msgspec
+
 from app.domain.pacing import Pace
 from app.domain.record import Record
 from app.domain.sweep import Reason
 from app.power.changes import Change, ChangeLog, now_utc
 from app.power.client import LEASE_S, HelperClient, HelperGone
+from app.power.devices import check_cap
 from app.power.governor import govern, release, settle
 from app.power.protocol import (
     Applied,
@@ -95,11 +98,25 @@ class PowerControl:
         self._state = GovernorState()
         self._said_s = clock()
         self._is_paused = False
-        if helper is not None and helper.facts is not None:
-            log.mark(device.key, helper.facts.pci_id)
+        self._pci_id = helper.facts.pci_id if helper is not None and helper.facts else ""
+        if self._pci_id:
+            log.mark(device.key, self._pci_id)
+
+    @property
+    def has_helper(self) -> bool:
+        """Whether hardware can be set."""
+        return self._helper is not None
 
     def set_wish(self, wish: Wish) -> None:
-        """Follow another mode, target or cap from the next reading on."""
+        """Follow another mode, target or cap from the next reading on.
+
+        Raises:
+            UsageProblem: The cap is outside what the device allows.
+        """
+        if self._helper is None:
+            wish = msgspec.structs.replace(wish, cap_w=None)
+        elif wish.cap_w is not None:
+            check_cap(self._device, wish.cap_w)
         self._wish = wish
 
     def tick(self, reading: Reading) -> PowerStatus:
@@ -194,7 +211,7 @@ class PowerControl:
         """Note how the helper's end went; unknown or failed stays pending for the next start."""
         self._log_results(results or (), reason)
         if results is not None and all(result.result != "failed" for result in results):
-            self._log.unmark()
+            self._log.unmark(self._pci_id)
 
     def _log_results(self, results: tuple[PutBack, ...], reason: Reason) -> None:
         for result in results:

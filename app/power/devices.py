@@ -1,5 +1,8 @@
 """What may be done with a GPU, from what probes and helper say of it."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from app.domain.errors import UsageProblem
 from app.domain.machine import GpuInfo, GpuSample, HostSample, PowerSource
 from app.power.protocol import Facts, Range, power_range
@@ -62,32 +65,34 @@ def check_cap(device: GovernedDevice, cap_w: float) -> None:
 
 
 def reading_of(
-    sample: GpuSample,
+    samples: Sequence[GpuSample],
     host: HostSample | None,
     *,
     active: bool,
     speed: float | None = None,
-    profile: str | None = None,
 ) -> Reading:
     """Return a moment of a GPU as the governor reads it.
 
     Args:
-        sample: The GPU.
+        samples: Fresh readings of the GPU, best probe first; empty = no probe answers.
         host: The machine.
         active: Whether the engine works on the GPU.
         speed: Decode speed without pauses, tok/s or share of the expected one.
-        profile: The system's power profile.
     """
     return Reading(
-        temp_c=sample.temp_c,
-        temp_memory_c=sample.temp_memory_c,
-        power_w=sample.power_w,
-        power_limit_w=sample.power_limit_w,
-        clock_mhz=sample.clock_mhz,
-        throttle=sample.throttle,
+        temp_c=_first(samples, "temp_c"),
+        temp_memory_c=_first(samples, "temp_memory_c"),
+        power_w=_first(samples, "power_w"),
+        power_limit_w=_first(samples, "power_limit_w"),
+        clock_mhz=_first(samples, "clock_mhz"),
+        throttle=_first(samples, "throttle"),
         speed=speed,
         source=host.power_source if host else PowerSource.UNKNOWN,
-        profile=profile,
+        profile=host.power_mode if host else None,
         active=active,
-        lost="lost" in sample.missing.values(),
+        lost=any("lost" in sample.missing.values() for sample in samples),
     )
+
+
+def _first(samples: Sequence[GpuSample], name: str) -> Any:
+    return next((v for s in samples if (v := getattr(s, name)) is not None), None)

@@ -16,16 +16,34 @@ class EnergyUse(Record, frozen=True, kw_only=True):
         joules: What was seen.
         elapsed_s: Length of the stretch.
         covered_s: Part of it that was seen.
+        counted_s: Part of it that the device's own counter covers; the rest is its draw.
     """
 
     joules: float = 0.0
     elapsed_s: float = 0.0
     covered_s: float = 0.0
+    counted_s: float = 0.0
 
     @property
     def is_complete(self) -> bool:
         """Whether enough was seen to speak of the whole (nine tenths)."""
         return self.elapsed_s > 0 and self.covered_s >= COVERED_MIN_FRAC * self.elapsed_s
+
+    @property
+    def source(self) -> str | None:
+        """``counter``, ``draw`` (both are readings) or ``None`` when too little was seen."""
+        if not self.is_complete:
+            return None
+        return "counter" if self.counted_s >= COVERED_MIN_FRAC * self.elapsed_s else "draw"
+
+    def __add__(self, other: "EnergyUse") -> "EnergyUse":
+        """Return the energy of two devices over the same stretch, or of two stretches."""
+        return EnergyUse(
+            joules=self.joules + other.joules,
+            elapsed_s=self.elapsed_s + other.elapsed_s,
+            covered_s=self.covered_s + other.covered_s,
+            counted_s=self.counted_s + other.counted_s,
+        )
 
     @property
     def watt_hours(self) -> float | None:
@@ -67,14 +85,19 @@ class EnergyMeter:
         if last is None or t_s <= last[0]:
             return
         dt_s = t_s - last[0]
-        joules = _counted(last[2], counter_j)
+        joules = counted = _counted(last[2], counter_j)
         if joules is None:
             joules = _integrated(last[1], power_w, dt_s)
         self._use = EnergyUse(
             joules=self._use.joules + (joules or 0.0),
             elapsed_s=self._use.elapsed_s + dt_s,
             covered_s=self._use.covered_s + (0.0 if joules is None else dt_s),
+            counted_s=self._use.counted_s + (0.0 if counted is None else dt_s),
         )
+
+    def rest(self) -> None:
+        """Count nothing until the next reading, which starts a new stretch."""
+        self._last = None
 
 
 def _counted(before_j: float | None, now_j: float | None) -> float | None:

@@ -17,6 +17,7 @@ from app.power.records import (
     Forget,
     GovernedDevice,
     Knob,
+    Mode,
     Reading,
     Restore,
     SetDuty,
@@ -26,7 +27,7 @@ from app.power.records import (
 from app.power.sensing import Sensed, sense, usable
 from app.power.state import GovernorState
 from app.power.steps import ROOM_C, Knobs, capped_w, lower, raise_
-from app.power.targets import targets
+from app.power.targets import effective_mode, targets
 from app.power.trend import Trend, follow
 
 replace = msgspec.structs.replace
@@ -34,7 +35,7 @@ replace = msgspec.structs.replace
 UPPER_C, LOWER_C = 1.0, -2.5
 """Excess above which to back off, and below which to recover; between them nothing happens."""
 
-LOOK_AHEAD_S = 30.0
+LOOK_AHEAD_S = 60.0
 DOWN_WAIT_S, UP_WAIT_S = 20.0, 30.0
 CALM_S = 600.0
 GAP_S = 30.0
@@ -124,7 +125,7 @@ def _controlled(
         state, actions = _blind(state, now_s)
     else:
         state, actions = _regulate(device, wish, state, reading, now_s)
-    return replace(state, notes=notes_of(device, state, reading, aims[0])), actions
+    return replace(state, notes=notes_of(device, wish, state, reading, aims[0])), actions
 
 
 def _regulate(
@@ -137,7 +138,7 @@ def _regulate(
         # Our own work may stop at once; only hardware has to wait for its turn.
         reason = Reason(code="emergency", data={"temp_c": reading.temp_c})
         return _act(state, SetDuty(duty=DUTY_EMERGENCY, reason=reason), now_s)
-    offered = _offered(device, state, reading)
+    offered = _offered(device, wish, state, reading)
     action: Action | None = None
     if min(error, coming) > LOWER_C and max(error, coming) > UPPER_C:
         if not _may_turn(state, now_s, -1):
@@ -181,11 +182,16 @@ def _may_turn(state: GovernorState, now_s: float, direction: int) -> bool:
     return now_s - state.changed_s >= wait_s
 
 
-def _offered(device: GovernedDevice, state: GovernorState, reading: Reading) -> tuple[Knob, ...]:
+def _offered(
+    device: GovernedDevice, wish: Wish, state: GovernorState, reading: Reading
+) -> tuple[Knob, ...]:
     # On battery the firmware sets limits of its own.
     hardware = () if reading.source is PowerSource.BATTERY else (Knob.POWER_LIMIT, Knob.CLOCKS)
-    free = (k for k in hardware if device.offers(k) and k not in state.watch.withheld)
-    return (*free, Knob.PACING)
+    free = tuple(k for k in hardware if device.offers(k) and k not in state.watch.withheld)
+    # The firmware's own slowdown costs a decode less speed than pauses that cool as much: pacing
+    # is for people who want it cooler, not for those who want it fast.
+    is_full = wish.target_c is None and effective_mode(wish.mode, reading) is Mode.FULL
+    return free if is_full else (*free, Knob.PACING)
 
 
 def _above_cap(device: GovernedDevice, wish: Wish, knobs: Knobs, offered: tuple[Knob, ...]) -> bool:

@@ -2,21 +2,24 @@
 
 from app.domain.machine import PowerSource
 from app.domain.sweep import Reason
-from app.power.records import GovernedDevice, Reading
+from app.power.records import GovernedDevice, Mode, Reading, Wish
 from app.power.sensing import usable
 from app.power.state import GovernorState
+from app.power.targets import ASSUMED_SLOWDOWN_C, effective_mode
 
+THERMAL = {"sw_thermal", "hw_thermal", "hw_slowdown"}
 UNREACHABLE_S = 180.0
 """How long it must be too warm with nothing left to turn before that is said."""
 
 
 def notes_of(
-    device: GovernedDevice, state: GovernorState, reading: Reading, target_c: float
+    device: GovernedDevice, wish: Wish, state: GovernorState, reading: Reading, target_c: float
 ) -> tuple[Reason, ...]:
     """Return the notes for the status line.
 
     Args:
         device: What may be done.
+        wish: What the user asked for.
         state: After the reading.
         reading: The machine now.
         target_c: Target temperature of the core.
@@ -25,27 +28,38 @@ def notes_of(
     withheld = (
         Reason(code=why, data={"knob": str(knob)}) for knob, why in state.watch.withheld.items()
     )
-    over = state.over_since_s
-    unreachable = (
-        over is not None and state.t_s is not None and state.t_s - over >= UNREACHABLE_S,
-        Reason(
-            code="target_unreachable",
-            data={
-                "temp_c": None if sensed.core_c is None else round(sensed.core_c, 1),
-                "target_c": round(target_c, 1),
-                "duty": state.knobs.duty,
-                "limit_w": state.knobs.limit_w,
-            },
-        ),
-    )
+    over = _over(device, wish, state, reading, target_c)
+    assumed = Reason(code="slowdown_assumed", data={"assumed_c": ASSUMED_SLOWDOWN_C})
     sensor = "temperature_stuck" if sensed.is_stuck else "temperature_lost"
     flags = (
         (sensed.is_blind and sensed.was_seen, Reason(code=sensor)),
         (sensed.is_blind and not sensed.was_seen, Reason(code="no_temperature")),
         (sensed.memory_c is None, Reason(code="memory_temperature_not_readable")),
-        (usable(device.slowdown_c) is None, Reason(code="slowdown_assumed")),
+        (usable(device.slowdown_c) is None, assumed),
         (reading.source is PowerSource.BATTERY, Reason(code="on_battery")),
-        unreachable,
     )
     alarm = () if state.alarm is None else (state.alarm,)
-    return (*(note for is_set, note in flags if is_set), *withheld, *alarm)
+    return (*(note for is_set, note in flags if is_set), *over, *withheld, *alarm)
+
+
+def _over(
+    device: GovernedDevice, wish: Wish, state: GovernorState, reading: Reading, target_c: float
+) -> tuple[Reason, ...]:
+    """Too warm with nothing left to turn; in full mode, which does not pace, that is no failure."""
+    since_s, core_c = state.over_since_s, state.sensed.core_c
+    temp_c = None if core_c is None else round(core_c, 1)
+    is_long = since_s is not None and state.t_s is not None and state.t_s - since_s >= UNREACHABLE_S
+    if wish.target_c is None and effective_mode(wish.mode, reading) is Mode.FULL:
+        if not is_long and not THERMAL & set(reading.throttle or ()):
+            return ()
+        slowdown_c = usable(device.slowdown_c) or temp_c
+        return (Reason(code="left_to_firmware", data={"temp_c": slowdown_c}),)
+    if not is_long:
+        return ()
+    data: dict[str, str | int | float | None] = {
+        "temp_c": temp_c,
+        "target_c": round(target_c, 1),
+        "duty": state.knobs.duty,
+        "limit_w": state.knobs.limit_w,
+    }
+    return (Reason(code="target_unreachable", data=data),)

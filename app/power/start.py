@@ -1,5 +1,6 @@
 """Starts governing a device: with the helper where it can be had, else by pacing alone."""
 
+import time
 from collections.abc import Callable
 
 import msgspec
@@ -23,6 +24,7 @@ def start_control(
     use_helper: bool,
     log: ChangeLog | None = None,
     helper: Callable[[], HelperClient] = start_helper,
+    clock: Callable[[], float] = time.monotonic,
 ) -> tuple[PowerControl, ErrorInfo | None]:
     """Return the control of a device, and why it paces only, if it does.
 
@@ -35,6 +37,7 @@ def start_control(
         use_helper: Whether to ask for an administrator's rights at all.
         log: Where changes are kept; ``None`` = the user's data folder.
         helper: Starts the helper.
+        clock: Seconds, steady.
 
     Raises:
         UsageProblem: The cap wanted is outside what the device allows.
@@ -53,11 +56,12 @@ def start_control(
             check_cap(device, wish.cap_w)
         elif client is None:
             wish = msgspec.structs.replace(wish, cap_w=None)
-        return PowerControl(device, wish, set_pace=set_pace, log=log, helper=client), problem
+        control = PowerControl(device, wish, set_pace=set_pace, log=log, helper=client, clock=clock)
     except EnvironmentProblem:
         if client is not None:
             client.end()
         raise
+    return control, problem
 
 
 def restore_pending(
@@ -73,6 +77,8 @@ def restore_pending(
     client = helper()
     results = client.greet()
     client.end()
-    if all(result.result != "failed" for result in results):
-        log.unmark()
+    failed = {result.pci_id for result in results if result.result == "failed"}
+    for pending in log.pending():
+        if pending.pci_id not in failed:
+            log.unmark(pending.pci_id)
     return results

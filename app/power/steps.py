@@ -26,8 +26,6 @@ DOWN_FRAC = (0.01, 0.10)
 UP_FRAC = (0.01, 0.05)
 DUTY_FLOOR = 0.2
 CLOCK_STEP_MHZ = 15.0
-CLOCK_WEIGHT = 0.7
-"""Draw falls faster than the clock, so a step of the clock is smaller than one of the limit."""
 
 
 class Knobs(Record, frozen=True, kw_only=True):
@@ -163,7 +161,7 @@ def _lower_one(
     if knob is Knob.CLOCKS:
         now = knobs.clock_mhz or device.clock_ceiling_mhz or 0.0
         basis = min(now, sensed.clock_mhz or now)
-        mhz = max(device.clock_floor_mhz or 0.0, _grid(basis * (1 - CLOCK_WEIGHT * share)))
+        mhz = max(device.clock_floor_mhz or 0.0, _grid(basis * (1 - share)))
         return LockClocks(high_mhz=mhz, reason=reason) if mhz < now - 1.0 else None
     now = knobs.limit_w or device.ceiling_w or 0.0
     # A limit above the draw does nothing, so the step starts from the draw.

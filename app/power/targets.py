@@ -11,7 +11,8 @@ MARGINS_C = {Mode.QUIET: 22.0, Mode.BALANCED: 9.0, Mode.FULL: 4.0}
 
 TARGET_MIN_C = 45.0
 MARGIN_MIN_C = 3.0
-QUIET_PROFILES = {"quiet", "low-power", "power-saver", "cool"}
+QUIET_PROFILES = {"saver", "quiet", "low-power", "power-saver"}
+"""The probes' word first; the others are what systems call it."""
 
 
 def targets(device: GovernedDevice, wish: Wish, reading: Reading) -> tuple[float, float]:

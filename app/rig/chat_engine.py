@@ -94,7 +94,7 @@ class ChatEngine:
         max_tokens: int | None = None,
         stop: tuple[str, ...] = (),
         template: str = "",
-    ) -> Iterator[ChatEvent]:
+    ) -> Generator[ChatEvent, None, None]:
         """Stream an answer; the last event is ``GenerationFinished``.
 
         While nothing new comes (a long prompt is read) an event without text does, every

@@ -12,6 +12,7 @@ from app.domain.record import Record
 from app.rig.budgets import Budgets
 from app.rig.ends import WorkerAbsent, WorkerDied, WorkerEnd, WorkerRefused, WorkerSilent
 from app.rig.environment import worker_environment
+from app.rig.pins import Pin, arguments, missing_card
 from app.rig.pipes import END, Pipes
 from app.rig.process_tree import CREATION_FLAGS, ProcessTree
 from app.runtime import sibling_command
@@ -65,18 +66,21 @@ class Launch(Record, frozen=True, kw_only=True):
         engine_dir: Folder of another llama.cpp build.
         command: Program and arguments; ``None`` = RigTune's own worker.
         budgets: How long a worker may be silent.
+        pins: The only cards to use, by identity; ``None`` = all, as the engine lists them.
     """
 
     rpc: tuple[str, ...] = ()
     engine_dir: str | None = None
     command: tuple[str, ...] | None = None
     budgets: Budgets = Budgets()
+    pins: tuple[Pin, ...] | None = None
 
     def arguments(self) -> list[str]:
         """Return the whole command line."""
         line = list(self.command or sibling_command("worker"))
         for endpoint in self.rpc:
             line += ["--rpc", endpoint]
+        line += arguments(self.pins or ())
         return line + (["--engine-dir", self.engine_dir] if self.engine_dir else [])
 
 
@@ -90,6 +94,7 @@ class WorkerProcess:
             WorkerAbsent: The program cannot be started.
         """
         self.budgets = launch.budgets
+        self._pins = launch.pins or ()
         self.engine: EngineInfo | None = None
         self.is_suspect = False
         try:
@@ -98,7 +103,7 @@ class WorkerProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env=worker_environment(),
+                env=worker_environment(launch.pins),
                 start_new_session=True,
                 creationflags=CREATION_FLAGS,
             )
@@ -129,12 +134,15 @@ class WorkerProcess:
         Raises:
             WorkerDied: It ended instead.
             WorkerSilent: It took too long.
-            WorkerRefused: It cannot work and says why.
+            WorkerRefused: It cannot work and says why, or does not see a pinned card.
         """
         deadline_s = time.monotonic() + self.budgets.hello_s
         while time.monotonic() < deadline_s:
             match self._next():
                 case Hello() as hello:
+                    gone = missing_card(self._pins, hello.engine)
+                    if gone is not None:
+                        raise WorkerRefused(gone)
                     self.engine = hello.engine
                     return hello.engine
                 case Failed() as failed:

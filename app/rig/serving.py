@@ -1,6 +1,6 @@
 """A worker that serves one model over HTTP on this machine."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 from app.domain.errors import EnvironmentProblem
 from app.domain.events import (
@@ -11,6 +11,7 @@ from app.domain.events import (
     TrialProgress,
 )
 from app.domain.model import ModelSpec
+from app.domain.pacing import Pace
 from app.domain.settings import Settings
 from app.rig.death import explain, problem
 from app.rig.ends import WorkerEnd
@@ -22,7 +23,14 @@ _FOREVER_S = float("inf")
 
 
 def serve_model(
-    launch: Launch, model: ModelSpec, settings: Settings, *, alias: str, port: int, token: str
+    launch: Launch,
+    model: ModelSpec,
+    settings: Settings,
+    *,
+    alias: str,
+    port: int,
+    token: str,
+    pace: Callable[[], Pace] = Pace,
 ) -> Generator[ServerEvent, None, None]:
     """Load ``model`` and serve it; closing the generator stops the server.
 
@@ -36,6 +44,7 @@ def serve_model(
         alias: Name of the model towards clients.
         port: Port on 127.0.0.1; 0 = any free one.
         token: What clients must send as bearer token.
+        pace: How much of the time to work now; asked at every event.
 
     Raises:
         EnvironmentProblem: The engine or the server does not start.
@@ -48,7 +57,8 @@ def serve_model(
         model_path=model.path, settings=settings, alias=alias, port=port, token=token
     )
     try:
-        yield from _serve(worker, request, launch.budgets.silence_s("load", model.file_bytes, 0))
+        load_s = launch.budgets.silence_s("load", model.file_bytes, 0)
+        yield from _serve(worker, request, load_s, pace)
     finally:
         worker.close()
 
@@ -67,9 +77,9 @@ def _started(launch: Launch) -> Generator[ServerEvent, None, WorkerProcess]:
 
 
 def _serve(
-    worker: WorkerProcess, request: protocol.Serve, load_s: float
+    worker: WorkerProcess, request: protocol.Serve, load_s: float, pace: Callable[[], Pace]
 ) -> Generator[ServerEvent, None, None]:
-    is_up, last = False, ServerProgress(n_requests=0, n_active=0)
+    is_up, last, told = False, ServerProgress(n_requests=0, n_active=0), Pace()
     exchange = worker.ask(request, "load", lambda _: _FOREVER_S if is_up else load_s)
     try:
         while True:
@@ -86,6 +96,9 @@ def _serve(
                     yield TrialProgress(phase="load", frac=frac)
                 case _:
                     yield last if is_up else TrialProgress(phase="load")
+            if is_up and (wanted := pace()) != told:
+                told = wanted
+                worker.tell(protocol.SetPace(pace=told))
     except StopIteration as stop:
         reply = stop.value
         if isinstance(reply, protocol.ServeFinished):

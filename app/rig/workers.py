@@ -47,6 +47,10 @@ class TrialWindow(Protocol):
         """Name the engine's process."""
         ...
 
+    def begin(self) -> None:
+        """Note that the weights are in place and the measured part begins."""
+        ...
+
 
 OpenWindow = Callable[[Collection[int]], AbstractContextManager[TrialWindow]]
 
@@ -214,6 +218,8 @@ class WorkerRig:
             self._load_s = attempt.load_s
         elif window:
             window.own(worker.pid)
+        if window:
+            window.begin()
         attempt.enter("context")
         question = protocol.RunTrial(
             settings=settings,

@@ -7,21 +7,26 @@ desktop, and shows with a short trial on each device what the choice is worth.
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+import msgspec
+
+from app.advice.result_rules import largest_ubatch, time_limit_s
 from app.advice.rules import machine_findings
 from app.advice.text import render
 from app.domain.errors import EnvironmentProblem
 from app.domain.events import TrialFinished
 from app.domain.finding import Check, CheckStatus, Severity
-from app.domain.machine import EngineInfo, GpuKind, Machine
+from app.domain.machine import EngineInfo, GpuKind, HostInfo, Machine
 from app.domain.model import ModelSpec
 from app.domain.outcome import OUTCOMES
 from app.domain.settings import Settings
 from app.domain.trial import Trial, TrialRequest, Workload
-from app.domain.units import format_tok_s
-from app.machine import kind_of, placement
+from app.domain.units import MISSING, format_tok_s
+from app.machine import kind_of, placement, stayed_empty
 from app.rig.interface import Rig
 from app.runtime import data_dir
 from app.session.doctor_devices import device_checks
+from app.session.doctor_history import DoctorRun, compared, new_run
+from app.session.views import ReadSpeeds, speeds_text
 from app.sweep.stats import rate
 
 T = TypeVar("T")
@@ -40,32 +45,51 @@ OpenRig = Callable[[ModelSpec, tuple[str, ...]], Rig]
 
 def examine(
     machine: Callable[[], Machine],
-    demo: Callable[[], ModelSpec],
+    small_model: Callable[[], ModelSpec],
     open_rig: OpenRig,
+    read_speeds: Callable[[str], ReadSpeeds],
+    before: DoctorRun | None = None,
+    keep: Callable[[DoctorRun], None] = lambda _: None,
 ) -> Iterator[Check]:
     """Yield one check after the other; a failed one never stops the rest.
 
     Args:
         machine: Looks at probes and engine.
-        demo: Reads the demo model.
+        small_model: Reads the model that trials run.
         open_rig: Opens a rig for a model on the named devices (none = CPU).
+        read_speeds: Measures RAM and the disk of that model.
+        before: The last self-test, to compare speeds with.
+        keep: Stores this one's speeds.
     """
     yield _folder()
     seen, found = _try(machine)
     yield found or _ok("engine", f"The engine starts: {_engine_text(seen)}")
-    spec, found = _try(demo)
-    yield found or _ok("demo_model", f"The demo model is there: {spec.path if spec else None}")
+    spec, found = _try(small_model)
+    yield _ok("model", f"Trials run {spec.name} ({spec.path})") if spec else _no_model(found)
     if seen is not None:
         yield from _drivers(seen)
         yield from device_checks(seen)
         yield from _findings(seen)
     if seen is None or seen.engine is None or spec is None:
         return
+    path = spec.path
+    measured, found = _try(lambda: read_speeds(path))
+    yield found or _ok("read_speeds", speeds_text(measured) if measured is not None else MISSING)
     speeds: dict[str, float] = {}
     for devices in ((), *((device.name,) for device in seen.engine.devices)):
         trial, failed = _trial(spec, devices, open_rig)
-        yield failed or _said(trial, devices, seen, speeds)
+        check = failed or _said(trial, devices, seen, speeds)
+        where = _where(devices)
+        if where in speeds:
+            told = compared(before, spec.name, where, speeds[where])
+            check = msgspec.structs.replace(check, text=check.text + told)
+        yield check
+        if trial is not None:
+            yield from _within_limit(trial, devices, seen)
     yield from _comparison(seen, speeds)
+    run = new_run(spec.name, _conditions(seen.host), speeds)
+    _, found = _try(lambda: keep(run))
+    yield from [found] if found is not None and speeds else []
 
 
 def _folder() -> Check:
@@ -81,6 +105,13 @@ def _try(do: Callable[[], T]) -> tuple[T | None, Check | None]:
         return do(), None
     except EnvironmentProblem as problem:
         return None, _problem(problem.info.code, problem)
+
+
+def _no_model(found: Check | None) -> Check:
+    """A machine without any model is not broken; only nothing can be tried on its devices."""
+    text = f"No trial can run: {found.text if found is not None else 'there is no model.'}"
+    hint = found.hint if found is not None else ""
+    return Check(id="model", status=CheckStatus.WARNING, text=text, hint=hint)
 
 
 def _ok(check_id: str, text: str) -> Check:
@@ -145,7 +176,7 @@ def _said(
     trial: Trial | None, devices: tuple[str, ...], machine: Machine, speeds: dict[str, float]
 ) -> Check:
     """Return the check of a finished trial, and note its speed."""
-    where, check_id = devices[0] if devices else "the CPU", _trial_id(devices)
+    where, check_id = _where(devices), _trial_id(devices)
     decode = rate(trial.decode) if trial is not None else None
     if trial is None or not OUTCOMES[trial.outcome].has_speed or decode is None:
         label = OUTCOMES[trial.outcome].label if trial is not None else "no result"
@@ -154,7 +185,7 @@ def _said(
         text = f"A trial on {where} failed: {message}"
         return Check(id=check_id, status=CheckStatus.PROBLEM, text=text, hint=hint)
     speeds[where] = decode.median
-    text = f"A trial on {where} runs: decode {format_tok_s(decode.median)} on the demo model"
+    text = f"A trial on {where} runs: decode {format_tok_s(decode.median)} (measured)"
     growth = trial.telemetry.vram_growth_bytes if trial.telemetry is not None else {}
     other, rise = placement(machine, devices, growth) if devices else (None, 0)
     if other is not None:
@@ -164,7 +195,30 @@ def _said(
             text=f"{text}, but memory rose on {other.key} by {rise >> 20} MiB",
             hint="The engine put the model on another card than asked; report the engine build.",
         )
+    empty = stayed_empty(machine, devices, growth, trial.device_bytes)
+    if empty is not None:
+        text += f", but the memory in use on {empty[0].key} did not rise"
+        hint = "The driver may have put everything into RAM; restart the computer and try again."
+        return Check(id=check_id, status=CheckStatus.WARNING, text=text, hint=hint)
+    if other is None and devices and rise:
+        text += f"; memory rose there by {rise >> 20} MiB"
     return _ok(check_id, text)
+
+
+def _within_limit(trial: Trial, devices: tuple[str, ...], machine: Machine) -> Iterator[Check]:
+    """Say which prompt batch stays well below the driver's time limit, by what was measured."""
+    limit = time_limit_s(machine, devices)
+    prefill = rate(trial.prefill)
+    if limit is None or not devices or prefill is None:
+        return
+    n_ubatch = largest_ubatch(trial, limit)
+    size = "no prompt batch stays" if n_ubatch is None else f"n_ubatch up to {n_ubatch} stays"
+    text = (
+        f"{devices[0]} reads {format_tok_s(prefill.median)} of prompt (measured): "
+        f"{size} well below the driver's limit of {limit:g} s; "
+        "the time grows with the model, so a search checks it with yours"
+    )
+    yield _ok(f"limit_{devices[0]}", text)
 
 
 def _comparison(machine: Machine, speeds: dict[str, float]) -> Iterator[Check]:
@@ -176,12 +230,21 @@ def _comparison(machine: Machine, speeds: dict[str, float]) -> Iterator[Check]:
     factor = speeds[best] / speeds[worst]
     real = (g for g in machine.gpus if g.engine and kind_of(g) is not GpuKind.SOFTWARE)
     first = next((g.engine[0].name for g in real), "the CPU")
-    text = f"Fastest on the demo model: {best}, {factor:.1f} times as fast as {worst}"
+    text = f"Fastest with this model: {best}, {factor:.1f} times as fast as {worst}"
     if best == first or first not in speeds:
         yield _ok("best_device", text)
     else:
         hint = f"RigTune would start with {first}; a search measures both with your model."
         yield Check(id="best_device", status=CheckStatus.OK, text=text, hint=hint)
+
+
+def _where(devices: tuple[str, ...]) -> str:
+    return devices[0] if devices else "the CPU"
+
+
+def _conditions(host: HostInfo) -> str:
+    mode = f", {host.power_mode} mode" if host.power_mode is not None else ""
+    return f"{host.power_source.value} power{mode}"
 
 
 def _trial_id(devices: tuple[str, ...]) -> str:

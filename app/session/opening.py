@@ -1,6 +1,6 @@
 """Opens a rig of real workers for a model: memory verdicts, telemetry and devices wired in."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -14,6 +14,7 @@ from app.domain.settings import Settings
 from app.domain.sweep import SearchDevice, SearchHost
 from app.machine import kind_of, search_devices
 from app.memory import Memory, Overhead
+from app.rig.pins import Pin
 from app.rig.process import Launch
 from app.rig.workers import FreeNow, Plan, WorkerRig
 from app.telemetry import Telemetry
@@ -71,7 +72,9 @@ def free_by_probe(machine: Machine, telemetry: Telemetry) -> FreeNow:
     def free_now(name: str) -> int | None:
         telemetry.sample_now()
         samples = telemetry.latest(keys.get(name, name))
-        return next((s.vram_free_bytes for s in samples if s.vram_free_bytes is not None), None)
+        # An overdue reading is no reading: memory that came back since would be waited for.
+        fresh = [s for s in samples if not telemetry.is_stale(s)]
+        return next((s.vram_free_bytes for s in fresh if s.vram_free_bytes is not None), None)
 
     return free_now
 
@@ -133,6 +136,18 @@ def memory_for(
     )
 
 
+def pinned(launch: Launch, machine: Machine, devices: Iterable[str]) -> Launch:
+    """Return ``launch`` bound to the cards behind engine names: workers see no other card."""
+    names = set(devices)
+    pins = (
+        Pin(name=d.name, pci_id=d.pci_id, uuid=gpu.info.uuid if gpu.info is not None else None)
+        for gpu in machine.gpus
+        for d in gpu.engine
+        if d.name in names and d.pci_id is not None
+    )
+    return msgspec.structs.replace(launch, pins=tuple(pins))
+
+
 def open_rig(
     spec: ModelSpec,
     machine: Machine,
@@ -157,7 +172,7 @@ def open_rig(
         spec,
         search_host(machine),
         devices=tuple(d.id for d in usable),
-        launch=launch,
+        launch=pinned(launch, machine, (d.id for d in usable)),
         window=telemetry.window if telemetry else None,
         free_now=free_now,
         judge=judge,

@@ -6,12 +6,14 @@ from contextlib import closing
 
 import msgspec
 
-from app.domain.events import ServerEvent
+from app.domain.events import ServerEvent, ServerProgress, ServerStarted
 from app.domain.model import ModelSpec
+from app.domain.pacing import Pace
 from app.domain.settings import Settings
 from app.rig.lease import Lease
 from app.rig.process import Launch
 from app.rig.serving import serve_model
+from app.session.power import Power
 
 _TOKEN_BYTES = 24
 HOST = "127.0.0.1"
@@ -38,6 +40,7 @@ class Server:
         notes: tuple[str, ...],
         *,
         lease: Lease | None = None,
+        power: Power | None = None,
     ) -> None:
         """Prepare; nothing is loaded yet."""
         self.spec = spec
@@ -49,6 +52,7 @@ class Server:
         self.alias = spec.name
         self._launch = launch
         self._lease = lease or Lease("serve")
+        self._power, self._pace = power, Pace()
 
     def run(self, port: int = 0) -> Generator[ServerEvent, None, None]:
         """Load the model and serve it until the generator is closed.
@@ -67,6 +71,26 @@ class Server:
                 alias=self.alias,
                 port=port,
                 token=self.token,
+                pace=lambda: self._pace,
             )
             with closing(events):
-                yield from events
+                yield from events if self._power is None else self._governed(events, self._power)
+
+    def _governed(
+        self, events: Generator[ServerEvent, None, None], power: Power
+    ) -> Generator[ServerEvent, None, None]:
+        """Pass the events on; the devices are governed while the server is up."""
+        keeper = None
+        try:
+            for event in events:
+                if isinstance(event, ServerStarted):
+                    keeper = power.begin(self.spec, event.effective, self._set_pace)
+                elif isinstance(event, ServerProgress) and keeper is not None:
+                    keeper.set_active(active=event.n_active > 0)
+                yield event
+        finally:
+            if keeper is not None:
+                power.end()
+
+    def _set_pace(self, pace: Pace) -> None:
+        self._pace = pace

@@ -3,17 +3,26 @@
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from types import TracebackType
 from typing import Self
 
 from app.domain.errors import EnvironmentProblem, ErrorInfo
-from app.domain.events import ChatEvent, GenerationFinished, TrialProgress
+from app.domain.events import (
+    ChatEvent,
+    GenerationFinished,
+    GenerationStarted,
+    TokenGenerated,
+    TrialProgress,
+)
 from app.domain.model import ModelSpec
 from app.domain.pacing import Pace
 from app.domain.settings import Settings
+from app.power.keeper import Keeper
 from app.rig.chat_engine import ChatEngine
 from app.rig.lease import Lease
 from app.rig.process import Launch
+from app.session.power import Power
 from app.worker.protocol import ChatMessage, Sampling, TemplateChecked, TokenizeFinished
 
 IDLE_S = 15 * 60.0
@@ -35,6 +44,7 @@ class Chat:
             the name of a built-in one (the user's choice after ``check_template``).
         stop: Strings that end answers (also a choice after ``check_template``).
         idle_s: Seconds without a question after which ``unload_if_idle`` unloads the model.
+        power: Heat and power of the devices it runs on; ``None`` = not governed.
     """
 
     def __init__(
@@ -47,6 +57,7 @@ class Chat:
         *,
         clock_s: Callable[[], float] = time.monotonic,
         lease: Lease | None = None,
+        power: Power | None = None,
     ) -> None:
         """Prepare; nothing is loaded yet."""
         self.spec = spec
@@ -61,6 +72,8 @@ class Chat:
         self._lease = lease or Lease("chat")
         self._is_holding = False
         self._is_idle = False
+        self.power = power
+        self._keeper: Keeper | None = None
         self._clock_s = clock_s
         self._used_s = clock_s()
         self._lock = threading.Lock()
@@ -112,9 +125,10 @@ class Chat:
                 if problem is not None:
                     yield GenerationFinished(reason="error", n_prompt=0, error=problem)
                     return
-                yield from self._engine.generate(
+                answer = self._engine.generate(
                     messages, sampling, max_tokens, self.stop, self.template
                 )
+                yield from answer if self._keeper is None else _governed(answer, self._keeper)
             finally:
                 self._used_s = self._clock_s()
 
@@ -199,6 +213,8 @@ class Chat:
         self._is_idle = False
         self.settings = self._engine.effective or self.settings
         self._used_s = self._clock_s()
+        if self.power is not None:
+            self._keeper = self.power.begin(self.spec, self.settings, self.set_pace)
 
     def _wake(self) -> Generator[TrialProgress, None, ErrorInfo | None]:
         """Load again what was unloaded for idleness; return why that failed."""
@@ -211,7 +227,27 @@ class Chat:
         return None
 
     def _release(self) -> None:
+        if self.power is not None and self._keeper is not None:
+            # The keeper before the engine: a limit must not outlive what it was set for.
+            self.power.end()
+        self._keeper = None
         self._engine.close()
         if self._is_holding:
             self._is_holding = False
             self._lease.__exit__(None, None, None)
+
+
+def _governed(answer: Generator[ChatEvent, None, None], keeper: Keeper) -> Iterator[ChatEvent]:
+    """Pass an answer on, telling the governor how it comes along."""
+    with closing(answer), keeper.answering():
+        for event in answer:
+            match event:
+                case GenerationStarted(n_prompt=n_prompt):
+                    keeper.progressed(0, n_prompt)
+                case TokenGenerated(n_tok=n_tok):
+                    keeper.progressed(n_tok)
+                case GenerationFinished(n_gen=n_gen):
+                    keeper.progressed(n_gen)
+                case _:
+                    pass
+            yield event

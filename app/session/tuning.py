@@ -6,19 +6,24 @@ from pathlib import Path
 
 import msgspec
 
+from app.advice.rules import result_findings
 from app.domain.errors import EnvironmentProblem
 from app.domain.events import SweepEvent, SweepFinished, TrialFinished
-from app.domain.machine import Machine
+from app.domain.machine import HostInfo, Machine
 from app.domain.model import ModelSpec
+from app.domain.outcome import Outcome
 from app.domain.sweep import Recommended, SweepPlan, SweepRequest, SweepResult, SweepStatus
 from app.domain.trial import Trial
 from app.rig.interface import Rig
 from app.rig.replay_file import Replay, check_target, write_replay
+from app.session.same_cards import keys_of
 from app.store import Profile, Store, sweep_fingerprint, what_changed
 from app.store.records import engine_name, machine_name
 from app.sweep.policy import POLICY_VERSION
 from app.sweep.record import recorded
 from app.sweep.run import DryRuns, cancelled, run_sweep
+
+ENDED_BADLY = {Outcome.CRASHED, Outcome.DEVICE_LOST, Outcome.TIMED_OUT}
 
 
 def follow(
@@ -64,6 +69,22 @@ def follow(
         yield event
         if isinstance(event, SweepFinished):
             return
+
+
+def advised(
+    result: SweepResult,
+    machine: Machine,
+    plan: SweepPlan,
+    host_now: Callable[[], HostInfo] | None = None,
+) -> SweepResult:
+    """Return a search's result with the advice that follows from what was measured.
+
+    After a crash the host is looked at again: the system's log may say that a driver was reset.
+    """
+    if host_now is not None and any(t.outcome in ENDED_BADLY for t in result.trials):
+        machine = msgspec.structs.replace(machine, host=host_now())
+    found = result_findings(machine, result.trials, plan)
+    return msgspec.structs.replace(result, findings=found)
 
 
 def _written(event: SweepFinished, replay: Replay, path: Path) -> SweepFinished:
@@ -120,6 +141,7 @@ class Tuning:
         *,
         resumed: tuple[int, tuple[Trial, ...]] | None = None,
         record: Path | None = None,
+        host_now: Callable[[], HostInfo] | None = None,
     ) -> Iterator[SweepEvent]:
         """Yield the events of the search; the result carries the stored profile's id."""
         if resumed is None:
@@ -141,7 +163,8 @@ class Tuning:
 
         for event in follow(plan, rig, cancel, prior=prior, keep=keep, record=record):
             if isinstance(event, SweepFinished):
-                result = self._with_profile(event.result, sweep_id)
+                result = advised(event.result, self._machine, plan, host_now)
+                result = self._with_profile(result, sweep_id)
                 self._store.finish_sweep(sweep_id, result)
                 yield SweepFinished(result=result)
             else:
@@ -167,6 +190,7 @@ class Tuning:
             decode_tok_s=best.decode_tok_s,
             request_s=best.request_s,
             device_bytes=best.device_bytes,
+            device_keys=keys_of(best.settings, self._machine),
             machine=machine_name(self._machine),
             engine=engine_name(self._machine.engine),
             sweep_id=sweep_id,

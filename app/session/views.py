@@ -3,6 +3,7 @@
 from app.domain.memory import MemoryEstimate, Verdict
 from app.domain.record import Record
 from app.domain.settings import Settings
+from app.domain.units import MISSING, significant
 
 
 class Estimate(Record, frozen=True, kw_only=True):
@@ -47,3 +48,30 @@ class ModelEntry(Record, frozen=True, kw_only=True):
     verdict: Verdict = Verdict.UNKNOWN
     predicted_tok_s: float | None = None
     problem: str | None = None
+
+
+class ReadSpeeds(Record, frozen=True, kw_only=True):
+    """What bounds layers in RAM and a load of weights: measured, not read from anywhere.
+
+    Attributes:
+        ram_gb_s: Reading RAM with a thread per core, 10⁹ bytes per second.
+        disk_mb_s: Reading a model's file with an empty cache, 10⁶ bytes per second.
+        folder: Where that file lies.
+    """
+
+    ram_gb_s: float | None
+    disk_mb_s: float | None
+    folder: str
+
+
+def speeds_text(speeds: ReadSpeeds) -> str:
+    """Return the measured speeds as a sentence."""
+    ram, disk = _shown(speeds.ram_gb_s, "GB/s"), _shown(speeds.disk_mb_s, "MB/s")
+    return (
+        f"Measured now: RAM is read at {ram} (it bounds layers in RAM), "
+        f"{speeds.folder} at {disk} (it bounds loading)"
+    )
+
+
+def _shown(value: float | None, unit: str) -> str:
+    return MISSING if value is None else f"{significant(value)} {unit}"

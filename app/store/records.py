@@ -77,6 +77,7 @@ class Profile(Record, frozen=True, kw_only=True):
         decode_tok_s: Decode speed at the goal's depth, if measured.
         request_s: Seconds for the goal's whole request, if measured.
         device_bytes: Need per device.
+        device_keys: Engine device → identity of the card behind it when it was measured.
         machine: Name of CPU and GPUs.
         engine: Build it was measured with.
         sweep_id: Sweep it comes from, if any.
@@ -95,6 +96,7 @@ class Profile(Record, frozen=True, kw_only=True):
     decode_tok_s: Rate | None = None
     request_s: float | None = None
     device_bytes: dict[str, int] = {}
+    device_keys: dict[str, str] = {}
     machine: str = ""
     engine: str = ""
     sweep_id: int | None = None

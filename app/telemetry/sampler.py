@@ -57,6 +57,7 @@ class Sampler:
         self._deadline_s = time.perf_counter()
         self._ready = threading.Condition()
         self._wanted = self._done = 0
+        self._reading_since_s: float | None = None
         self._before: list[Callable[[], None]] = []
         self._stopped = False
         # A daemon: a driver call that never returns must not keep the program alive.
@@ -88,8 +89,14 @@ class Sampler:
             return self._wanted
 
     def wait(self, ticket: int, timeout_s: float) -> bool:
-        """Wait until the reading of ``ticket`` is there; ``False`` when it is not in time."""
+        """Wait until the reading of ``ticket`` is there; ``False`` when it is not in time.
+
+        A reading that already hangs is waited for once, not at every question.
+        """
         with self._ready:
+            since_s = self._reading_since_s
+            if since_s is not None:
+                timeout_s = min(timeout_s, since_s + timeout_s - time.perf_counter())
             return self._ready.wait_for(
                 lambda: self._done >= ticket or self._stopped, max(0.0, timeout_s)
             ) and (self._done >= ticket)
@@ -116,9 +123,11 @@ class Sampler:
             with self._ready:
                 ticket = self._wanted
                 before, self._before = self._before, []
+                self._reading_since_s = time.perf_counter()
             failed = not all(self._try(action) for action in (*before, self._read))
             with self._ready:
                 self._done = ticket
+                self._reading_since_s = None
                 self._ready.notify_all()
                 if self._interval_s is not None:
                     step = self._interval_s * (BACK_OFF if failed else 1)

@@ -195,7 +195,7 @@ class Telemetry:
         Args:
             own_pids: Processes of the engine; more can be named through ``Window.own``.
         """
-        window = Window(own_pids)
+        window = Window(own_pids, self._read_slow_too)
         with self._lock:
             self._windows.append(window)
         self._pace(TRIAL_INTERVAL_S, INTERVAL_S)
@@ -236,6 +236,9 @@ class Telemetry:
         deadline = time.perf_counter() + timeout_s
         answers = [s.wait(ticket, deadline - time.perf_counter()) for s, ticket in tickets]
         return all(answers)
+
+    def _read_slow_too(self) -> None:
+        self._force(FORCED_S, trial=True)
 
     def _read_gpus(self, probe: GpuProbe) -> None:
         for sample in probe.sample():

@@ -14,6 +14,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="rigtune --worker")
     parser.add_argument("--rpc", action="append", default=[], metavar="HOST:PORT")
     parser.add_argument("--engine-dir", metavar="DIR")
+    parser.add_argument("--pin", action="append", default=[], metavar="NAME=PCI_ID")
     options = parser.parse_args(argv)
     fd = take_over_stdout()
     requests = take_over_stdin()
@@ -23,7 +24,13 @@ def main(argv: list[str] | None = None) -> int:
         os.environ["LLAMA_CPP_LIB_PATH"] = os.path.abspath(options.engine_dir)  # noqa: PTH100
     from app.worker.serve import serve
 
-    code = serve(fd, requests, rpc=tuple(options.rpc), engine_dir=options.engine_dir)
+    code = serve(
+        fd,
+        requests,
+        rpc=tuple(options.rpc),
+        engine_dir=options.engine_dir,
+        pins=dict(pin.split("=", 1) for pin in options.pin),
+    )
     sys.stderr.flush()
     # not a plain return: a driver's exit handlers may hang, and the thread that waits for stdin
     # would make the interpreter fail at its end; everything was released before

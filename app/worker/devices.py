@@ -1,7 +1,9 @@
 """Loads the backends and says which devices the engine sees and would use."""
 
 import ctypes
+import re
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 
 from app.domain.machine import EngineDevice, EngineInfo, GpuKind
@@ -16,6 +18,9 @@ _SOFTWARE_DRIVERS = ("llvmpipe", "lavapipe", "swiftshader")
 # llama.cpp commit of the sources inside each binding release
 _COMMITS = {"0.3.36": "0c1e57098bba43ac29e6e3b677cdceebdd22334f"}
 _CONNECT_S = 5.0
+_PCI = re.compile(r"(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])")
+# handle → the parent's name for it; None = a card the parent did not choose
+_given: dict[int, str | None] = {}
 
 
 def load_backends(engine_dir: str | None) -> None:
@@ -60,6 +65,36 @@ def add_remote(endpoint: str) -> None:
     native.register(server)
 
 
+def pin(pins: Mapping[str, str]) -> None:
+    """Give cards the names that the parent knows them by, and leave all others out.
+
+    The engine numbers what it sees: a card more or less, or a narrower view, would shift every
+    name. Devices without an address (remote, software) keep their own names.
+
+    Args:
+        pins: Name → PCI address; empty = all cards, as the engine names them.
+    """
+    if not pins:
+        return
+    for handle in gpu_handles():
+        device = describe(handle)
+        if device.pci_id is not None:
+            _given[handle] = given_name(device, pins)
+
+
+def given_name(device: EngineDevice, pins: Mapping[str, str]) -> str | None:
+    """Return the parent's name for a card, ``None`` if the parent did not choose it."""
+    backend = _prefix(device.name)
+    fits = [n for n, where in pins.items() if where == device.pci_id and _prefix(n) == backend]
+    # one card may be there twice, under two drivers of one backend: then the names are the same
+    return device.name if device.name in fits else next(iter(fits), None)
+
+
+def name_of(handle: int) -> str:
+    """Return the name by which a device is known to the parent."""
+    return _given.get(handle) or str(native.dev_name(handle).decode())
+
+
 def engine_info() -> EngineInfo:
     """Return the build, its backends and every device but the CPU."""
     count = native.reg_count()
@@ -77,7 +112,8 @@ def engine_info() -> EngineInfo:
 def gpu_handles() -> list[int]:
     """Return the engine's handles of every device that layers can be put on."""
     handles = [native.dev_get(i) for i in range(native.dev_count())]
-    return [h for h in handles if native.dev_type(h) in {_GPU, _IGPU}]
+    known = [h for h in handles if native.dev_type(h) in {_GPU, _IGPU}]
+    return [h for h in known if _given.get(h, "") is not None]
 
 
 def describe(handle: int) -> EngineDevice:
@@ -88,7 +124,7 @@ def describe(handle: int) -> EngineDevice:
     description = (props.description or b"").decode(errors="replace")
     total = props.memory_total or None
     return EngineDevice(
-        name=props.name.decode(),
+        name=name_of(handle),
         backend=backend,
         description=description,
         kind=_kind(backend, description, props.type),
@@ -110,7 +146,7 @@ def choose(names: tuple[str, ...], n_gpu_layers: int) -> list[int]:
     Raises:
         EngineFailure: A name is not one of the engine's devices.
     """
-    by_name = {native.dev_name(h).decode(): h for h in gpu_handles()}
+    by_name = {name_of(h): h for h in gpu_handles()}
     unknown = [n for n in names if n not in by_name]
     if unknown:
         message = f"The engine has no device {', '.join(unknown)}."
@@ -138,6 +174,10 @@ def _every_gpu(by_name: dict[str, int]) -> list[int]:
     return [by_name[n] for n in remote + (discrete or integrated)]
 
 
+def _prefix(name: str) -> str:
+    return name.rstrip("0123456789")
+
+
 def _kind(backend: str, description: str, device_type: int) -> GpuKind:
     if backend == "RPC":
         return GpuKind.REMOTE
@@ -148,7 +188,5 @@ def _kind(backend: str, description: str, device_type: int) -> GpuKind:
 
 def _pci_id(device_id: bytes | None) -> str | None:
     """Return ``0000:01:00.0`` for the forms that backends use, or ``None``."""
-    if not device_id:
-        return None
-    domain, _, rest = device_id.decode(errors="replace").lower().partition(":")
-    return f"{domain[-4:]}:{rest}" if rest.count(":") == 1 else None
+    match = _PCI.fullmatch((device_id or b"").decode(errors="replace").strip().lower())
+    return f"{int(match[1] or '0', 16):04x}:{match[2]}" if match else None

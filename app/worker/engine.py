@@ -204,7 +204,7 @@ class Engine:
             message, hint = f"There is no file {path}.", "Choose the model again."
             raise EngineFailure(Outcome.LOAD_FAILED, "file_not_found", message, hint)
         handles = devices.choose(settings.devices, settings.n_gpu_layers)
-        names = [native.dev_name(h).decode() for h in handles]
+        names = [devices.name_of(h) for h in handles]
         params = llama.llama_model_default_params()
         # arrays and callbacks must live until the call returns
         device_list = (ctypes.c_void_p * (len(handles) + 1))(*handles)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from app.domain.memory import DeviceMemory
 from app.domain.outcome import Outcome
-from app.worker import native
+from app.worker import devices, native
 from app.worker.cancel import EngineFailure
 from app.worker.protocol import NO_BREAKDOWN
 
@@ -105,7 +105,7 @@ def _device_of(buffer_type: int) -> str:
     device = native.buft_device(buffer_type)
     if not device or native.dev_type(device) == 0:
         return HOST
-    return str(native.dev_name(device).decode())
+    return devices.name_of(device)
 
 
 def _is_end(node: int, layout: native.MapLayout) -> bool:

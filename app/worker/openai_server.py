@@ -12,7 +12,7 @@ import os
 import socket
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import uvicorn
 from llama_cpp import llama_chat_format
@@ -25,6 +25,7 @@ from app.domain.outcome import Outcome
 from app.worker.cancel import EngineFailure
 from app.worker.engine import Context, Engine, Model
 from app.worker.native import llama
+from app.worker.paced import Link, PacedDecode
 from app.worker.prompt import template_source, token_text
 from app.worker.protocol import (
     LoadProgress,
@@ -44,19 +45,29 @@ Send = Callable[[Message], None]
 Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 
 
-def serve_openai(engine: Engine, send: Send, request: Serve) -> ServeFinished:
+class ServeLink(Link, Protocol):
+    """The parent: hears how it goes, and says at what pace to work."""
+
+    def send(self, message: Message) -> None:
+        """Send one message."""
+        ...
+
+
+def serve_openai(engine: Engine, link: ServeLink, request: Serve) -> ServeFinished:
     """Load the model, serve it until the parent cancels, and return.
 
     Raises:
         EngineFailure: The engine refused, the port is taken, or the server did not start.
     """
-    listener = _listen(request.port)
+    listener, send = _listen(request.port), link.send
     try:
         engine.load(request.model_path, request.settings, lambda f: send(LoadProgress(frac=f)))
         model = engine.loaded()
         context = engine.open_context(model, request.settings)
         devices, effective = context.devices(), context.settings
         proxy, app = _build(model, context, request)
+        native: Any = proxy()._ctx  # noqa: SLF001 - it has no other access
+        native.decode = PacedDecode(native.decode, link, engine.cancel.is_set)
         # from here on the server owns both
         engine.model = None
     except BaseException:

@@ -4,6 +4,7 @@ import os
 import sys
 import time
 import traceback
+from collections.abc import Mapping
 from typing import BinaryIO
 
 from app.domain.causes import shorten
@@ -48,7 +49,14 @@ from app.worker.template_check import check_template
 EXIT_DONE, EXIT_NO_ENGINE = 0, 3
 
 
-def serve(fd: int, stdin: BinaryIO, *, rpc: tuple[str, ...], engine_dir: str | None) -> int:
+def serve(
+    fd: int,
+    stdin: BinaryIO,
+    *,
+    rpc: tuple[str, ...],
+    engine_dir: str | None,
+    pins: Mapping[str, str],
+) -> int:
     """Say hello, answer requests until shutdown, and return the exit code.
 
     Args:
@@ -56,6 +64,7 @@ def serve(fd: int, stdin: BinaryIO, *, rpc: tuple[str, ...], engine_dir: str | N
         stdin: Where the requests come from; its end ends the process.
         rpc: Endpoints of RPC servers to join.
         engine_dir: Folder of the backends, ``None`` = the installed engine's.
+        pins: Name → PCI address of the only cards to use; empty = all.
     """
     cancel = CancelFlag()
     channel = Channel(fd, cancel)
@@ -63,6 +72,7 @@ def serve(fd: int, stdin: BinaryIO, *, rpc: tuple[str, ...], engine_dir: str | N
     log = EngineLog(channel)
     try:
         engine_devices.load_backends(engine_dir)
+        engine_devices.pin(pins)
         for endpoint in rpc:
             engine_devices.add_remote(endpoint)
         info = engine_devices.engine_info()
@@ -138,7 +148,7 @@ class Worker:
         from app.worker.openai_server import serve_openai  # noqa: PLC0415
 
         self._generator.release()
-        return serve_openai(self._engine, self._channel.send, request)
+        return serve_openai(self._engine, self._channel, request)
 
     def _load(self, request: Load) -> Message:
         self._generator.release()

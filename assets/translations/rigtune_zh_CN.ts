@@ -20,6 +20,10 @@
         <translation>这台机器上没有什么妨碍模型快速运行。搜索得出的发现会与其结果一起显示。</translation>
     </message>
     <message>
+        <source>Devices and time limits</source>
+        <translation>设备与时间限制</translation>
+    </message>
+    <message>
         <source>Good to know</source>
         <translation>值得了解</translation>
     </message>
@@ -34,6 +38,10 @@
     <message>
         <source>Problem</source>
         <translation>问题</translation>
+    </message>
+    <message>
+        <source>To see that it worked: {check}</source>
+        <translation>确认是否生效：{check}</translation>
     </message>
 </context>
 <context>
@@ -92,6 +100,113 @@
     <message>
         <source>Close message</source>
         <translation>关闭消息</translation>
+    </message>
+</context>
+<context>
+    <name>CapsCard</name>
+    <message>
+        <source>Power limits</source>
+        <translation>功率上限</translation>
+    </message>
+    <message>
+        <source>Measure Power Limits</source>
+        <translation>测量功率上限</translation>
+    </message>
+    <message>
+        <source>Use This Limit</source>
+        <translation>使用此上限</translation>
+    </message>
+    <message>
+        <source>Copy Administrator&apos;s Commands</source>
+        <translation>复制管理员命令</translation>
+    </message>
+    <message>
+        <source>Measures speed, draw, temperature and fan at each power limit, 2 to 7 minutes each, and puts the limit back. The system asks for a password; without it, pauses between tokens are measured instead.</source>
+        <translation>在每个功率上限下测量速度、功耗、温度和风扇，每次 2 至 7 分钟，然后恢复上限。系统会要求输入密码；没有密码时改为测量 token 之间的停顿。</translation>
+    </message>
+    <message>
+        <source>What each power limit gives</source>
+        <translation>各功率上限的效果</translation>
+    </message>
+    <message>
+        <source>Limit</source>
+        <translation>上限</translation>
+    </message>
+    <message>
+        <source>Decode tok/s</source>
+        <translation>生成 tok/s</translation>
+    </message>
+    <message>
+        <source>Draw W</source>
+        <translation>功耗 W</translation>
+    </message>
+    <message>
+        <source>tok/J</source>
+        <translation>tok/J</translation>
+    </message>
+    <message>
+        <source>°C</source>
+        <translation>°C</translation>
+    </message>
+    <message>
+        <source>Fan %</source>
+        <translation>风扇 %</translation>
+    </message>
+    <message>
+        <source>After 30 min tok/s (estimated)</source>
+        <translation>30 分钟后 tok/s（估计）</translation>
+    </message>
+    <message>
+        <source>Starting…</source>
+        <translation>正在启动…</translation>
+    </message>
+    <message>
+        <source>Waiting for the system&apos;s password prompt…</source>
+        <translation>正在等待系统的密码提示…</translation>
+    </message>
+    <message>
+        <source>Loading the model…</source>
+        <translation>正在加载模型…</translation>
+    </message>
+    <message>
+        <source>{value} ({n} of {all}): {speed} tok/s, {watts} W, {temp} °C</source>
+        <translation>{value}（{n} / {all}）：{speed} tok/s，{watts} W，{temp} °C</translation>
+    </message>
+    <message>
+        <source>{cap} W is the best: {loss} % slower than the fastest, {saved} % less energy per request.</source>
+        <translation>{cap} W 最佳：比最快慢 {loss} %，每次请求节能 {saved} %。</translation>
+    </message>
+    <message>
+        <source>There is no power limit to measure here.</source>
+        <translation>这里没有可测量的功率上限。</translation>
+    </message>
+    <message>
+        <source>The quiet mode paces: short pauses between tokens, without any rights.</source>
+        <translation>安静模式通过节奏控制：在 token 之间短暂停顿，无需任何权限。</translation>
+    </message>
+    <message>
+        <source>refused</source>
+        <translation>被拒绝</translation>
+    </message>
+    <message>
+        <source>{limit} (still warming)</source>
+        <translation>{limit}（仍在升温）</translation>
+    </message>
+    <message>
+        <source>{watts} W</source>
+        <translation>{watts} W</translation>
+    </message>
+    <message>
+        <source>at work {share} %</source>
+        <translation>工作占比 {share} %</translation>
+    </message>
+    <message>
+        <source>Chats on this device keep to that limit from now on.</source>
+        <translation>从现在起，此设备上的聊天遵守该上限。</translation>
+    </message>
+    <message>
+        <source>The commands are on the clipboard.</source>
+        <translation>命令已在剪贴板上。</translation>
     </message>
 </context>
 <context>
@@ -1181,6 +1296,164 @@
     </message>
 </context>
 <context>
+    <name>PowerLine</name>
+    <message>
+        <source>Everything was put back; nothing is turned until you resume.</source>
+        <translation>一切都已恢复；在您继续之前不会再作调整。</translation>
+    </message>
+    <message>
+        <source>No model is loaded on a GPU, so there is nothing to govern now.</source>
+        <translation>GPU 上没有加载模型，因此现在没有可调节的内容。</translation>
+    </message>
+    <message>
+        <source>Full speed</source>
+        <translation>全速</translation>
+    </message>
+    <message>
+        <source>Balanced</source>
+        <translation>均衡</translation>
+    </message>
+    <message>
+        <source>Quiet</source>
+        <translation>安静</translation>
+    </message>
+    <message>
+        <source>{name}: no reading yet.</source>
+        <translation>{name}：尚无读数。</translation>
+    </message>
+    <message>
+        <source>{name}: {temp} of {target} °C, limit {limit} W, at work {duty} %, {mode}.</source>
+        <translation>{name}：{temp} / {target} °C，上限 {limit} W，工作占比 {duty} %，{mode}。</translation>
+    </message>
+    <message>
+        <source>{joules} J per token, {wh} Wh in this conversation</source>
+        <translation>每个 token {joules} J，本次对话 {wh} Wh</translation>
+    </message>
+    <message>
+        <source>{energy}; {cost} per 1,000 tokens.</source>
+        <translation>{energy}；每 1,000 个 token {cost}。</translation>
+    </message>
+</context>
+<context>
+    <name>PowerPanel</name>
+    <message>
+        <source>Heat and power</source>
+        <translation>温度与功耗</translation>
+    </message>
+    <message>
+        <source>How warm devices may get</source>
+        <translation>设备可达到的温度</translation>
+    </message>
+    <message>
+        <source>Put Everything Back</source>
+        <translation>全部恢复</translation>
+    </message>
+    <message>
+        <source>Details</source>
+        <translation>详细信息</translation>
+    </message>
+    <message>
+        <source>May set power limits (the system asks for a password)</source>
+        <translation>可以设置功率上限（系统会要求输入密码）</translation>
+    </message>
+    <message>
+        <source>Target temperature</source>
+        <translation>目标温度</translation>
+    </message>
+    <message>
+        <source>Target </source>
+        <translation>目标 </translation>
+    </message>
+    <message>
+        <source>Target by mode</source>
+        <translation>按模式的目标</translation>
+    </message>
+    <message>
+        <source>Price per kWh</source>
+        <translation>每千瓦时价格</translation>
+    </message>
+    <message>
+        <source> per kWh</source>
+        <translation> / 千瓦时</translation>
+    </message>
+    <message>
+        <source>Price </source>
+        <translation>价格 </translation>
+    </message>
+    <message>
+        <source>No price</source>
+        <translation>无价格</translation>
+    </message>
+    <message>
+        <source>What was changed</source>
+        <translation>更改记录</translation>
+    </message>
+    <message>
+        <source>Why</source>
+        <translation>原因</translation>
+    </message>
+    <message>
+        <source>When (UTC)</source>
+        <translation>时间（UTC）</translation>
+    </message>
+    <message>
+        <source>What</source>
+        <translation>项目</translation>
+    </message>
+    <message>
+        <source>Result</source>
+        <translation>结果</translation>
+    </message>
+    <message>
+        <source>Asked for</source>
+        <translation>请求值</translation>
+    </message>
+    <message>
+        <source>Before</source>
+        <translation>之前</translation>
+    </message>
+    <message>
+        <source>After</source>
+        <translation>之后</translation>
+    </message>
+    <message>
+        <source>An earlier run ended without putting the power limit back ({names}). Putting it back needs an administrator&apos;s password; a restart does it, too.</source>
+        <translation>之前的一次运行结束时没有恢复功率上限（{names}）。恢复需要管理员密码；重新启动也可恢复。</translation>
+    </message>
+    <message>
+        <source>Put Back Now</source>
+        <translation>立即恢复</translation>
+    </message>
+    <message>
+        <source>Resume</source>
+        <translation>继续</translation>
+    </message>
+    <message>
+        <source>Waiting for the system&apos;s password prompt…</source>
+        <translation>正在等待系统的密码提示…</translation>
+    </message>
+    <message>
+        <source>The power limit is as it was found.</source>
+        <translation>功率上限与原先相同。</translation>
+    </message>
+    <message>
+        <source>pauses</source>
+        <translation>暂停</translation>
+    </message>
+    <message>
+        <source>power limit</source>
+        <translation>功率上限</translation>
+    </message>
+    <message>
+        <source>highest clock</source>
+        <translation>最高频率</translation>
+    </message>
+    <message>
+        <source>put back</source>
+        <translation>已恢复</translation>
+    </message>
+</context>
+<context>
     <name>ProcessTable</name>
     <message>
         <source>Programs on {device}</source>
@@ -1790,6 +2063,10 @@
     <message>
         <source>limit</source>
         <translation>上限</translation>
+    </message>
+    <message>
+        <source>Power limit in force</source>
+        <translation>当前功率上限</translation>
     </message>
     <message>
         <source>Temperature</source>

@@ -7,7 +7,7 @@ import msgspec
 from app.domain.machine import DriverReset
 from app.domain.record import Record
 from probes.reading import Absence
-from probes.smbios import MEMORY_DEVICE, structures
+from probes.smbios import CHASSIS, MEMORY_DEVICE, structures
 from probes.windows.facts import (
     AdapterFacts,
     CoreFacts,
@@ -82,8 +82,8 @@ def anonymous(device: DeviceFacts) -> DeviceFacts:
 
 
 def memory_structures(table: bytes) -> bytes:
-    """Return the memory modules of a firmware table without their texts (serial numbers)."""
-    kept = [data for kind, data in structures(table) if kind == MEMORY_DEVICE]
+    """Return enclosure and memory modules of a firmware table without texts (serial numbers)."""
+    kept = [data for kind, data in structures(table) if kind in {CHASSIS, MEMORY_DEVICE}]
     return b"".join(data + b"\0\0" for data in kept)
 
 

@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -234,3 +234,22 @@ def test_old_sample_is_stale() -> None:
     old = gpu_sample(t_ns=time.perf_counter_ns() - 10_000_000_000)
     assert telemetry.is_stale(old)
     assert not telemetry.is_stale(gpu_sample())
+
+
+def test_a_hanging_reading_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one call of a driver hangs, no later question waits for it again."""
+    probe = FakeGpuProbe([gpu_sample("A")], "stuck")
+    probe.stall()
+    asked: list[float | None] = []
+    with running(probe) as telemetry:
+        assert not telemetry.sample_now(timeout_s=0.05)
+        sampler = telemetry._samplers["stuck"]
+        wait_for = sampler._ready.wait_for
+
+        def noted(predicate: Callable[[], bool], timeout: float | None = None) -> bool:
+            asked.append(timeout)
+            return wait_for(predicate, timeout)
+
+        monkeypatch.setattr(sampler._ready, "wait_for", noted)
+        assert not telemetry.sample_now(timeout_s=0.05)
+    assert asked == [0.0]

@@ -26,6 +26,59 @@ def test_growth_counts_from_the_first_reading() -> None:
     assert result.shared_growth_bytes == {"GPU-1": 400}
 
 
+def test_what_an_earlier_engine_gives_back_hides_no_growth() -> None:
+    """A worker that ends inside the window frees its memory: the new one's is seen whole."""
+    used = (6000, 6000, 600, 600, 5600)
+    samples = [gpu_sample(vram_used_bytes=n, shared_used_bytes=n) for n in used]
+    result, _ = summarise(seen(*samples), [], ())
+    assert result is not None
+    assert result.vram_growth_bytes == {"GPU-1": 5000}
+    assert result.shared_growth_bytes == {"GPU-1": 5000}
+    assert result.vram_peak_bytes == {"GPU-1": 6000}
+
+
+def test_a_load_does_not_water_down_the_measured_part() -> None:
+    """Idle readings while weights were read change neither busy time nor draw nor heat."""
+    load = [gpu_sample(t_ns=n, busy_pct=0.0, power_w=20.0, temp_c=88.0) for n in range(5)]
+    timed = [gpu_sample(t_ns=n, busy_pct=97.0, power_w=90.0, temp_c=60.0) for n in (10, 11, 12)]
+    result, _ = summarise(seen(*load, *timed), [], (), since_ns=10)
+    assert result is not None
+    assert result.busy_pct == {"GPU-1": 97.0}
+    assert result.power_w == {"GPU-1": 90.0}
+    assert result.temp_max_c == {"GPU-1": 60.0}
+    assert result.n_samples == 8
+
+
+def test_too_short_a_measured_part_has_no_figures() -> None:
+    """Two readings after the load give no median, and those before it give none either."""
+    samples = [gpu_sample(t_ns=n, busy_pct=1.0, vram_used_bytes=n) for n in range(5)]
+    result, _ = summarise(seen(*samples), [], (), since_ns=3)
+    assert result is not None
+    assert result.busy_pct == {}
+    assert result.vram_growth_bytes == {"GPU-1": 4}
+
+
+def test_energy_is_the_counters_difference() -> None:
+    """First and last reading of the counter, with the time between them."""
+    second = 1_000_000_000
+    counted = [(0, 500.0), (second, None), (3 * second, 770.0)]
+    samples = [gpu_sample(t_ns=t, energy_j=j, power_w=1.0) for t, j in counted]
+    result, _ = summarise(seen(*samples), [], ())
+    assert result is not None
+    assert result.energy_j == {"GPU-1": 270.0}
+    assert result.energy_s == {"GPU-1": 3.0}
+
+
+def test_a_counter_that_started_anew_gives_no_energy() -> None:
+    """A driver that was reloaded counts from zero, and a moment says nothing."""
+    second = 1_000_000_000
+    for counted in ([(0, 500.0), (2 * second, 3.0)], [(0, 5.0), (second // 2, 9.0)]):
+        samples = [gpu_sample(t_ns=t, energy_j=j, power_w=1.0) for t, j in counted]
+        result, _ = summarise(seen(*samples, gpu_sample(power_w=1.0)), [], ())
+        assert result is not None
+        assert result.energy_j == {}
+
+
 def test_missing_readings_are_left_out_not_counted_as_zero() -> None:
     """Gaps inside a window change no median and no maximum."""
     busy = (90.0, None, 92.0, None, 94.0)

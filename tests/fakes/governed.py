@@ -15,6 +15,7 @@ from app.power.records import (
     Wish,
 )
 from app.power.state import GovernorState
+from tests.fakes.thermal_cards import Card
 from tests.fakes.thermal_plant import Plant, Work
 
 WINDOW_S = 600
@@ -129,3 +130,34 @@ class Run:
         )
         self._tokens = self.plant.tokens
         self.moments.append(moment)
+
+
+def best_constant_ms(card: Card, ambient_c: float, knob: Knob, target_c: float) -> float:
+    """Return the least ms per token at which one setting of ``knob`` holds ``target_c``.
+
+    What a governor could do at best with this knob on this machine: found by bisection over a
+    setting that never moves, each settled for three hours.
+    """
+    low, high = 0.1, 1.0
+    for _ in range(10):
+        middle = (low + high) / 2
+        temp_c, _ = _settled(card, ambient_c, knob, middle)
+        low, high = (middle, high) if temp_c <= target_c else (low, middle)
+    return _settled(card, ambient_c, knob, low)[1]
+
+
+def _settled(card: Card, ambient_c: float, knob: Knob, share: float) -> tuple[float, float]:
+    """Return mean temperature and ms per token in the third hour at a share of the knob's range."""
+    plant = Plant(card, ambient_c)
+    if knob is Knob.POWER_LIMIT:
+        plant.limit_w = max(card.min_w, share * card.default_w)
+    elif knob is Knob.CLOCKS:
+        plant.lock_mhz = share * card.f_max_mhz
+    duty = share if knob is Knob.PACING else 1.0
+    temps = []
+    for second in range(3 * 3600):
+        if second == 2 * 3600:
+            begin_tok = plant.tokens
+        plant.advance("prefill" if second % 60 < 3 else "decode", duty)
+        temps.append(plant.die_c)
+    return sum(temps[-3600:]) / 3600, 1000.0 * 3600 / (plant.tokens - begin_tok)

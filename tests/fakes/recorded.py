@@ -1,31 +1,19 @@
 """Recorded machines as whole machines: probes, engine and one reading of everything."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from app.advice.rule import Situation
-from app.domain.machine import EngineDevice, EngineInfo, GpuInfo, GpuSample, Machine
 from app.machine import aliases, join_machine
+from app.session.recording import read_engine
 from probes import registry
 
+if TYPE_CHECKING:
+    from app.domain.machine import GpuInfo, GpuSample, Machine
+
 MACHINES = Path(__file__).parents[1] / "golden" / "machines"
-
-
-def engine_of(folder: Path) -> EngineInfo | None:
-    """The engine whose devices were recorded beside the machine."""
-    file = folder / "engine.json"
-    if not file.exists():
-        return None
-    devices = msgspec.json.decode(file.read_bytes(), type=tuple[EngineDevice, ...])
-    backends = tuple(dict.fromkeys(device.backend for device in devices))
-    return EngineInfo(
-        version="0.3",
-        llama_version="b1",
-        backends=("CPU", *backends),
-        devices=devices,
-        supports_offload=bool(devices),
-    )
 
 
 def situation_of(folder: Path) -> Situation:
@@ -38,7 +26,7 @@ def situation_of(folder: Path) -> Situation:
         infos += probe.identify()
         read += probe.sample()
         probe.close()
-    machine: Machine = join_machine(host, infos, engine_of(folder))
+    machine: Machine = join_machine(host, infos, read_engine(folder))
     machine = msgspec.structs.replace(machine, unavailable=probes.unavailable)
     names = aliases(machine)
     samples: dict[str, tuple[GpuSample, ...]] = {}

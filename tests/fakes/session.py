@@ -28,10 +28,17 @@ from app.domain.settings import Settings
 from app.domain.sweep import SweepRequest, SweepResult, SweepStatus
 from app.domain.trial import Rate
 from app.domain.units import MIB, NS_PER_S
+from app.power.changes import Change, Pending
+from app.power.choice import PowerChoice
+from app.power.keeper import DeviceState  # noqa: TC001 - as the other names here
+from app.power.protocol import PutBack
+from app.session.capsweep import CapsEvent
+from app.session.power_views import EnergyReport, PowerState
 from app.session.results import Recheck
 from app.session.views import Estimate, ModelEntry
 from app.store.records import Profile, StoredSweep, SweepFingerprint
 from app.worker.protocol import ChatMessage, Sampling
+from tests.fakes import power_data
 from tests.fakes import window_data as data
 
 ANSWER = (
@@ -161,6 +168,62 @@ class FakeChat:
         self.close()
 
 
+class FakePower:
+    """Heat and power of a card that is warm.
+
+    Attributes:
+        chosen: What was chosen, in order.
+        left: What an earlier run left changed.
+        problem: Raised instead of restoring what is left.
+    """
+
+    def __init__(self) -> None:
+        """Govern one device, nothing pending."""
+        self.choice = PowerChoice()
+        self.chosen: list[PowerChoice] = []
+        self.left: tuple[Pending, ...] = ()
+        self.problem: EnvironmentProblem | None = None
+        self.devices: tuple[DeviceState, ...] = (power_data.power_device(),)
+        self.conversation: EnergyReport | None = None
+        self.is_paused = False
+
+    @property
+    def state(self) -> PowerState:
+        """How it stands."""
+        return PowerState(
+            choice=self.choice, devices=self.devices, is_paused=self.is_paused,
+            conversation=self.conversation,
+        )  # fmt: skip
+
+    def choose(self, choice: PowerChoice) -> None:
+        """Remember the choice."""
+        self.choice = choice
+        self.chosen.append(choice)
+
+    def restore(self) -> None:
+        """Pause."""
+        self.is_paused = True
+
+    def resume(self) -> None:
+        """Go on."""
+        self.is_paused = False
+
+    def history(self, n: int = 50) -> tuple[Change, ...]:
+        """Return two changes."""
+        return power_data.POWER_CHANGES[-n:]
+
+    def pending(self) -> tuple[Pending, ...]:
+        """Return what is left."""
+        return self.left
+
+    def restore_pending(self) -> tuple[PutBack, ...]:
+        """Put it back, or fail as told to."""
+        if self.problem is not None:
+            raise self.problem
+        self.left = ()
+        return ()
+
+
 class FakeSession:
     """Plays ``tests.fakes.window_data``.
 
@@ -177,6 +240,7 @@ class FakeSession:
         self._machine = machine
         self._has_results = has_results
         self.fake_telemetry = FakeTelemetry()
+        self.power = FakePower()
         self.gate = threading.Event()
         self.gate.set()
         self.hold_at = 6
@@ -262,6 +326,14 @@ class FakeSession:
                     self.wait_if_held(cancel)
                     if self.crash is not None:
                         raise self.crash
+
+    def sweep_caps(
+        self, model: str, settings: Settings, *, cancel: threading.Event
+    ) -> Iterator[CapsEvent]:
+        """Play a cap sweep of two limits; the gate holds it after the first."""
+        yield from power_data.caps_events()[:3]
+        self.wait_if_held(cancel)
+        yield power_data.caps_result(1 if cancel.is_set() else 2)
 
     def sweeps(self) -> tuple[StoredSweep, ...]:
         """Return two stored searches."""

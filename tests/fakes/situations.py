@@ -95,6 +95,17 @@ def device(name: str = "CUDA0", **fields: Any) -> EngineDevice:
     return EngineDevice(name=name, **(values | fields))
 
 
+def engine(*backends: str) -> EngineInfo:
+    """An engine with these backends that lists no device."""
+    return EngineInfo(
+        version="1",
+        llama_version="1",
+        backends=("CPU", *backends),
+        devices=(),
+        supports_offload=True,
+    )
+
+
 def gpu(n: int = 1, *devices: EngineDevice, **fields: Any) -> Gpu:
     """A card that the engine uses, unless it is told not to by ``devices=()``."""
     known = info(n, **fields)
@@ -121,7 +132,7 @@ def igpu(**fields: Any) -> Gpu:
     return Gpu(key=known.key, info=known, engine=(own,))
 
 
-def machine(*gpus: Gpu, engine: bool = True, **fields: Any) -> Machine:
+def machine(*gpus: Gpu, engine: bool | EngineInfo = True, **fields: Any) -> Machine:
     """A machine with these GPUs; a plain desktop card without any."""
     shown = gpus or (gpu(),)
     devices = tuple(d for g in shown for d in g.engine)
@@ -132,7 +143,8 @@ def machine(*gpus: Gpu, engine: bool = True, **fields: Any) -> Machine:
         devices=devices,
         supports_offload=True,
     )
-    values: dict[str, Any] = {"host": host(), "engine": build if engine else None}
+    known = engine if isinstance(engine, EngineInfo) else build if engine else None
+    values: dict[str, Any] = {"host": host(), "engine": known}
     return Machine(gpus=shown, **(values | fields))
 
 
@@ -286,6 +298,17 @@ def trial(
         shared_growth_bytes=growth,
         telemetry=window,
     )
+
+
+def crashed(ended_utc: str) -> Trial:
+    """A trial of five seconds whose engine crashed at its end."""
+    return msgspec.structs.replace(trial(Outcome.CRASHED), ended_utc=ended_utc, elapsed_s=5.0)
+
+
+def loaded(growth: dict[str, int]) -> Trial:
+    """A trial that loaded 6 GiB onto CUDA0 while memory rose by ``growth`` per GPU."""
+    made = trial(window=watched(vram_growth_bytes=growth))
+    return msgspec.structs.replace(made, load_s=2.0, device_bytes={"CUDA0": 6 << 30})
 
 
 def measured(*trials: Trial, situation: Situation | None = None) -> Situation:

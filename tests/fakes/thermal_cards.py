@@ -32,6 +32,8 @@ class Card(Record, frozen=True, kw_only=True):
     default_w: float
     min_w: float
     max_w: float
+    # what the firmware allows on battery (20 to 30 W are usual)
+    battery_w: float = 30.0
     # a power limiter regulates a little below its limit
     regulated_frac: float = 1.0
     slowdown_c: float
@@ -131,4 +133,85 @@ LAPTOP_4060 = Card(
     r_memory=0.9,
 )
 
+LAPTOP_3060 = Card(
+    # B10: a model half on the CPU writes 4.15 tok/s in performance mode and 2.85 with what the
+    # battery leaves; fixed 80 W without Dynamic Boost
+    name="RTX 3060 Laptop GPU",
+    decode=Phase(static_w=14.0, dynamic_w=66.0),
+    prefill=Phase(static_w=14.0, dynamic_w=90.0),
+    decode_tok_s=4.16,
+    prefill_tok_s=540.0,
+    knee_mhz=925.0,
+    f_max_mhz=1700.0,
+    flat_mhz=1000.0,
+    idle_w=8.0,
+    default_w=80.0,
+    min_w=30.0,
+    max_w=80.0,
+    slowdown_c=87.0,
+    r_die=0.12,
+    c_die=12.0,
+    r_sink=0.42,
+    c_sink=140.0,
+    r_body=0.1,
+    c_body=12000.0,
+    memory_w=9.0,
+    r_memory=0.9,
+)
+
+LAPTOP_4080 = Card(
+    # a fixed limit; locking the clock to 1800 MHz took about 150 W down to about 80 W with
+    # little loss of decode
+    name="RTX 4080 Laptop GPU",
+    decode=Phase(static_w=20.0, dynamic_w=130.0),
+    prefill=Phase(static_w=20.0, dynamic_w=150.0),
+    decode_tok_s=60.0,
+    prefill_tok_s=3000.0,
+    knee_mhz=1250.0,
+    f_max_mhz=2600.0,
+    flat_mhz=1500.0,
+    v_max=1.34,
+    idle_w=8.0,
+    default_w=175.0,
+    min_w=175.0,
+    max_w=175.0,
+    slowdown_c=87.0,
+    r_die=0.08,
+    c_die=20.0,
+    r_sink=0.25,
+    c_sink=250.0,
+    r_body=0.06,
+    c_body=15000.0,
+    memory_w=18.0,
+    r_memory=0.8,
+)
+
+RTX_6000_PRO = Card(
+    # B20: many users at once, so compute-bound: 525.69, 597.02, 620.04 and 625.55 tok/s at 250,
+    # 300, 360 and 600 W
+    name="RTX 6000 Pro",
+    decode=Phase(static_w=132.7, dynamic_w=302.5),
+    prefill=Phase(static_w=140.0, dynamic_w=460.0),
+    decode_tok_s=626.0,
+    prefill_tok_s=9000.0,
+    knee_mhz=1324.0,
+    f_max_mhz=2600.0,
+    flat_mhz=902.0,
+    v_max=1.107,
+    idle_w=30.0,
+    default_w=600.0,
+    min_w=150.0,
+    max_w=600.0,
+    slowdown_c=90.0,
+    r_die=0.03,
+    c_die=120.0,
+    r_sink=0.05,
+    c_sink=1500.0,
+    r_body=0.015,
+    c_body=60000.0,
+    memory_w=110.0,
+    r_memory=0.25,
+)
+
 CARDS = (RTX_3090, RTX_5060_TI, LAPTOP_4060)
+"""Those that the governor is tried on; the others are for single published figures."""

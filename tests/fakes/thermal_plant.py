@@ -109,7 +109,7 @@ class Plant:
     def enforced_w(self) -> float:
         """Return the limit in force now, W."""
         moved = self.boost(self.t_s) if self.boost else self.limit_w
-        return min(moved, 30.0) if self.source is PowerSource.BATTERY else moved
+        return min(moved, self.card.battery_w) if self.source is PowerSource.BATTERY else moved
 
     def advance(self, work: Work = "decode", duty: float = 1.0, dt_s: float = 1.0) -> None:
         """Let ``dt_s`` seconds pass with this work at this duty cycle."""

@@ -1,23 +1,29 @@
 """Recorded machines with answers knocked out or made absurd: nothing breaks or shows rubbish."""
 
+import io
 import math
 import random
+import re
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from rich.console import Console
 
 from app.advice.rule import Situation
 from app.advice.rules import findings
+from app.cli import probe as page
+from app.cli.findings import view_of
 from app.domain.machine import GpuInfo, GpuSample
 from app.machine import join_machine, search_devices
+from app.session.recording import read_engine
 from probes import registry
 from probes.reading import MAX_MEMORY_BYTES
 from probes.record import RecordedMachine
 from probes.replay import RecordedNvml, RecordedSystem, RecordedTree, load
 from probes.windows.recording import RecordedWindows
-from tests.fakes.recorded import MACHINES, engine_of
+from tests.fakes.recorded import MACHINES
 
 TEXTS = ("", "N/A", "[N/A]", "ERR!", "-1", "nan", "9" * 30, "0x", "\x00\x00", "Unknown", "é" * 50)
 ANSWERS: tuple[Any, ...] = (
@@ -87,9 +93,22 @@ def test_damaged_machine_gives_plausible_records(path: Path, seed: int) -> None:
             value = getattr(record, name)
             if name.endswith("_bytes") and value is not None:
                 assert 0 <= value <= MAX_MEMORY_BYTES, name
-    machine = join_machine(host, infos, engine_of(path))
+    machine = join_machine(host, infos, read_engine(path))
     for device in search_devices(machine):
         assert 0 <= device.free_bytes <= device.total_bytes
     read = {sample.key: (sample,) for sample in samples}
     shown = Situation(machine=machine, samples=read, host_sample=host_sample)
-    assert isinstance(findings(shown), tuple)
+    found = findings(shown)
+    document = page.ProbeDocument(
+        host=host,
+        gpus=tuple(page.gpu_view(g, read.get(g.key, ())) for g in machine.gpus),
+        engine=machine.engine,
+        unavailable={},
+        measured=None,
+        findings=tuple(view_of(finding) for finding in found),
+    )
+    assert msgspec.json.encode(document)
+    text = io.StringIO()
+    page.show(Console(file=text, width=160), document)
+    assert "None" not in text.getvalue()
+    assert "nan" not in re.findall(r"[a-z]+", text.getvalue().lower().replace("nan mode", ""))

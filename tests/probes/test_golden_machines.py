@@ -13,8 +13,9 @@ import msgspec
 import pytest
 
 from app.machine import join_machine, search_devices
+from app.session.recording import read_engine
 from probes import registry
-from tests.fakes.recorded import MACHINES, engine_of
+from tests.fakes.recorded import MACHINES
 
 if TYPE_CHECKING:
     from app.domain.machine import GpuInfo, GpuSample
@@ -31,7 +32,7 @@ def document_of(folder: Path) -> dict[str, Any]:
         infos += probe.identify()
         samples += [msgspec.structs.replace(s, t_ns=0) for s in probe.sample()]
         probe.close()
-    machine = join_machine(host, infos, engine_of(folder))
+    machine = join_machine(host, infos, read_engine(folder))
     document = {
         "host": host,
         "host_sample": msgspec.structs.replace(probes.host.sample(), t_ns=0),
@@ -106,7 +107,7 @@ def test_there_is_a_machine_of_every_kind() -> None:
 def test_every_engine_name_belongs_to_one_gpu(name: str) -> None:
     """Each device of the engine is on exactly one GPU, and what is not joined says why."""
     document = document_of(MACHINES / name)
-    engine = engine_of(MACHINES / name)
+    engine = read_engine(MACHINES / name)
     names = [device.name for device in engine.devices] if engine is not None else []
     joined = [n for gpu in document["gpus"] for n in gpu["engine"]]
     assert sorted(names) == sorted(joined)

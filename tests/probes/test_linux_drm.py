@@ -194,24 +194,45 @@ def test_resizable_bar_of_amd(visible: str, total: str, on: bool | None) -> None
 
 
 @pytest.mark.parametrize(
-    ("parameter", "release", "limit_ms"),
+    ("parameter", "release", "limit_ms", "source"),
     [
-        ("10000,60000,10000,10000", "7.1.0", 60_000),
-        ("", "7.0.1", 2_000),
-        ("", "6.14.0", 60_000),
-        ("10000", "6.14.0", 60_000),
-        ("", "odd", None),
+        ("10000,60000,10000,10000", "7.1.0", 60_000, "set"),
+        ("10000, 9000", "7.1.0", 9_000, "set"),
+        ("10000,-1,10000,10000", "7.1.0", None, "set"),
+        ("10000,0,10000,10000", "7.1.0", 2_000, "default"),
+        ("10000,x", "6.1", 60_000, "default"),
+        ("", "7.0.1", 2_000, "default"),
+        ("", "6.14.0", 60_000, "default"),
+        ("10000", "6.14.0", 60_000, "default"),
+        ("", "odd", None, None),
     ],
 )
-def test_compute_timeout_of_amdgpu(parameter: str, release: str, limit_ms: int | None) -> None:
-    """What was set counts, else the default of the kernel's version."""
+def test_compute_timeout_of_amdgpu(
+    parameter: str, release: str, limit_ms: int | None, source: str | None
+) -> None:
+    """What was set counts (negative = never), else the default of the kernel's version."""
     tree = amd()
     tree.files |= {
         "/sys/module/amdgpu/parameters/lockup_timeout": parameter,
         "/proc/sys/kernel/osrelease": release,
     }
     info = DrmProbe(tree, sample_nvidia=True).identify()[0]
-    assert info.compute_timeout_ms == limit_ms
+    assert (info.compute_timeout_ms, info.compute_timeout_source) == (limit_ms, source)
+
+
+@pytest.mark.parametrize(
+    ("preempt", "heartbeat", "limit_ms"),
+    [("7500", "2500", 7_500), ("640", "0", None), ("0", "2500", None), ("x", "2500", None)],
+)
+def test_time_limit_of_i915(preempt: str, heartbeat: str, limit_ms: int | None) -> None:
+    """Without heartbeats, or with a limit of zero, the driver ends nothing."""
+    tree = arc()
+    card = next(n for n in tree.names(f"{ARC}/drm") if n.startswith("card"))
+    tree.files |= {
+        f"{ARC}/drm/{card}/engine/rcs0/preempt_timeout_ms": preempt,
+        f"{ARC}/drm/{card}/engine/rcs0/heartbeat_interval_ms": heartbeat,
+    }
+    assert DrmProbe(tree, sample_nvidia=True).identify()[0].compute_timeout_ms == limit_ms
 
 
 def test_arc_memory_window_and_job_timeout() -> None:

@@ -17,6 +17,7 @@ from views.chat.picker import Choice, ModelPicker
 from views.chat.transcript import Transcript
 from views.page import Page
 from views.port import SessionPort
+from views.power.line import PowerLine
 from views.widgets import Banner, EmptyState, Kit, Pill
 from views.words import settings_text
 
@@ -70,6 +71,9 @@ class ChatPage(Page):
         self.body.addWidget(self._state)
         self.meter = Meter(kit)
         self.body.addWidget(self.meter)
+        self.power = PowerLine()
+        self.power.attach(session.power)
+        self.body.addWidget(self.power)
         self.composer = Composer(kit)
         self.regenerate = self.composer.regenerate
         self.body.addWidget(self.composer)

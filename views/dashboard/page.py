@@ -18,6 +18,7 @@ from views.dashboard.gpu_card import GpuCard
 from views.dashboard.host_card import HostCard
 from views.feed import HOST, TelemetryFeed
 from views.page import Page, scrolling
+from views.power.panel import PowerPanel
 from views.widgets import Banner, EmptyState, Kit
 
 WINDOWS_S = (60, 300, 1800)
@@ -49,6 +50,8 @@ class DashboardPage(Page):
         self._build_top(kit)
         self._banner = Banner(kit)
         self.body.addWidget(self._banner)
+        self.power = PowerPanel(kit)
+        self.body.addWidget(self.power)
         self._waiting = EmptyState(
             kit, "gpu", self.tr("Looking at your machine…"),
             self.tr("Probes read the drivers, and the engine lists its devices."),

@@ -45,6 +45,10 @@ def gpu_strips(info: GpuInfo | None) -> tuple[Strip, ...]:
             limit=limit,
             limit_name=translate("Strips", "limit"),
         ),
+        # it moves: by the governor's hand, and by Dynamic Boost's
+        "power_limit_w": StripInfo(
+            name=translate("Strips", "Power limit in force"), color="power", unit="W"
+        ),
         "temp_c": StripInfo(
             name=translate("Strips", "Temperature"),
             color="heat",

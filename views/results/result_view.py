@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
 from app.domain.errors import ErrorInfo
 from app.domain.sweep import Recommended, SweepResult
 from app.domain.units import format_seconds, format_tok_s
+from views.advice_page import sentence as advice
 from views.page import scrolling
 from views.plots.context_plot import ContextPlot
 from views.plots.sweep_data import depth_of
@@ -177,6 +178,10 @@ class ResultView(QWidget):
             self.action_row.addWidget(button)
         return self.action_row
 
+    def append(self, card: QWidget) -> None:
+        """Add ``card`` below everything else."""
+        self._column.insertWidget(self._column.count() - 1, card)
+
     def show_result(
         self, result: SweepResult, model: str, floor_tok_s: float | None = None
     ) -> None:
@@ -191,6 +196,7 @@ class ResultView(QWidget):
         self.milliseconds.show_result(result)
         self.alternatives.show_result(result)
         reasons = [f"•  {reason_text(reason)}" for reason in result.reasons]
+        reasons += [f"•  {advice('finding', f)} {advice('remedy', f)}" for f in result.findings]
         self._reasons.setText("\n".join(reasons) or self.tr("No reasons were recorded."))
         self._middle.setVisible(point is not None)
         self._table.set_rows(

@@ -16,6 +16,7 @@ from app.domain.units import MIB
 from views.bridge import Jobs, Latest
 from views.page import Page
 from views.port import SessionPort
+from views.power.caps_card import CapsCard
 from views.results.exporter import Exporter
 from views.results.result_view import ResultView
 from views.widgets import Kit
@@ -83,6 +84,9 @@ class WizardPage(Page):
         self.run_step = steps.run
         self.result_step = steps.result
         Exporter(self.result_step, session, jobs)
+        self.caps = CapsCard(kit, session, jobs)
+        self.caps.hide()
+        self.result_step.append(self.caps)
         self._again = kit.button(self.tr("New Search"), "new")
         self.result_step.action_row.insertWidget(0, self._again)
         self._steps: dict[str, QWidget] = {
@@ -110,6 +114,7 @@ class WizardPage(Page):
         self.result_step.apply_requested.connect(self._on_apply_requested)
         self.result_step.search_requested.connect(self._on_other_goal)
         self._again.clicked.connect(self._on_back_to_model)
+        self.caps.started.connect(self._on_caps_started)
         self.runner.planned.connect(self._on_planned)
         self.runner.trial_started.connect(self.run_step.show_trial_started)
         self.runner.trial_started.connect(self._on_trial_started)
@@ -240,6 +245,7 @@ class WizardPage(Page):
     def _on_finished(self, result: SweepResult) -> None:
         self.run_step.end()
         self.result_step.show_result(result, self._name, self._request.floor_tok_s)
+        self._offer_caps(result)
         self._show("result")
         self.result_step.chat.setFocus()
         self.search_ended.emit(
@@ -247,6 +253,16 @@ class WizardPage(Page):
                 model=self._name, status=status_label(result.status)
             )
         )
+
+    @Slot()
+    def _on_caps_started(self) -> None:
+        self.search_started.emit(self._model)
+
+    def _offer_caps(self, result: SweepResult) -> None:
+        point = result.recommended
+        self.caps.setVisible(self._request.goal is Goal.QUIET and point is not None)
+        if point is not None:
+            self.caps.offer(self._model, point.settings)
 
     @Slot(object)
     def _on_search_failed(self, error: ErrorInfo) -> None:

@@ -5,6 +5,7 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWi
 
 from app.domain.sweep import SweepPlan
 from app.domain.units import format_seconds
+from views.advice_page import sentence as advice
 from views.page import scrolling
 from views.widgets import Banner, Card, Heading, Kit, Table, text_label
 from views.words import budget_label, goal_label, number, sentence, stage_label
@@ -98,8 +99,10 @@ class PlanStep(QWidget):
         for value, text in zip(self._values.values(), texts, strict=True):
             value.setText(text)
         self.table.set_rows(_stage_rows(plan))
-        self._notes.setText(" ".join(note_text(code) for code in plan.notes))
-        self._notes.setVisible(bool(plan.notes))
+        notes = [note_text(code) for code in plan.notes]
+        notes += [f"{advice('finding', f)} {advice('remedy', f)}" for f in plan.findings]
+        self._notes.setText("\n".join(notes))
+        self._notes.setVisible(bool(notes))
         self.start.setEnabled(True)
         self.start.setFocus()
 

@@ -17,6 +17,9 @@ from app.power.protocol import (
 )
 
 LIMIT, CLOCKS = "power_limit", "clocks"
+EXACT_W = 0.001
+"""Drivers count in milliwatts at best."""
+
 replace = msgspec.structs.replace
 
 
@@ -122,16 +125,20 @@ class Guard:
 
     def _put_back_power(self, old_w: float) -> PutBack:
         now = self._gpu.read_power()
-        if now is not None and _close(now, old_w):
+        if now is not None and abs(now - old_w) < EXACT_W:
             return self._result(LIMIT, "unchanged", now)
-        if now is not None and not _any_close(now, self._entry.ours_w):
+        # A limit of ours may lie next to the one found: near is not yet as it was.
+        if now is not None and not _any_close(now, (*self._entry.ours_w, old_w)):
             return self._result(LIMIT, "left", now)
         try:
             self._gpu.write_power(old_w)
         except DriverRefused:
             return self._result(LIMIT, "failed", now)
-        now = self._gpu.read_power()
-        is_back = now is not None and _close(now, old_w)
+        before, now = now, self._gpu.read_power()
+        # As found, or as near as the driver's rounding leaves it; one that did not move is not.
+        has_moved = now is not None and (before is None or abs(now - before) >= EXACT_W)
+        is_exact = now is not None and abs(now - old_w) < EXACT_W
+        is_back = is_exact or (has_moved and now is not None and _close(now, old_w))
         return self._result(LIMIT, "restored" if is_back else "failed", now)
 
     def _put_back_clocks(self) -> PutBack:

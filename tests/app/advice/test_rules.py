@@ -1,253 +1,37 @@
 """Every rule fires where it should, and not on the nearest case where it should not."""
 
-from typing import Any
+import dataclasses
+import re
 
 import msgspec
 import pytest
 
+from app.advice.result_rules import largest_ubatch, time_limit_s
 from app.advice.rule import Situation
-from app.advice.rules import RULES, blocker, findings, machine_findings
+from app.advice.rules import (
+    RULES,
+    blocker,
+    findings,
+    machine_findings,
+    plan_findings,
+    result_findings,
+)
 from app.advice.text import LANGUAGES, render, verification
+from app.advice.windows_rules import WINDOWS_RULES
 from app.domain.finding import Severity
 from app.domain.machine import (
+    OWN_ENGINE,
     Gpu,
     GpuInfo,
-    GpuKind,
     GpuProcess,
     GpuSample,
     HostInfo,
     Machine,
     PowerSource,
-    PowerState,
-    TimeoutValue,
 )
-from app.domain.memory import Verdict
-from app.domain.outcome import Outcome
 from app.domain.units import GIB, MIB
 from tests.fakes import situations as s
-
-HOT = s.watched(throttle={"GPU-1": ("hw_thermal",)}, temp_max_c={"GPU-1": 91.0})
-STARVED = s.watched(busy_pct={"GPU-1": 99.0}, mem_busy_pct={"GPU-1": 2.0})
-IDLE = s.watched(busy_pct={"GPU-1": 30.0}, mem_busy_pct={"GPU-1": 20.0})
-BUSY = s.watched(busy_pct={"GPU-1": 97.0}, mem_busy_pct={"GPU-1": 80.0}, throttle={"GPU-1": ()})
-LAPTOP: dict[str, Any] = {"name": f"{s.CARD} Laptop GPU", "power_limit_settable": False}
-APU: dict[str, Any] = {"vendor": "amd", "driver": "amdgpu", "vram_total_bytes": 512 * MIB}
-ROCM = s.device("ROCm0", kind=GpuKind.INTEGRATED, total_bytes=512 * MIB)
-VULKAN = s.device("Vulkan0", kind=GpuKind.INTEGRATED, total_bytes=16 * GIB)
-SOFTWARE = Gpu(key="sw", engine=(s.device("Vulkan1", kind=GpuKind.SOFTWARE),))
-REMOTE = Gpu(key="rpc", engine=(s.device("RPC0", kind=GpuKind.REMOTE, endpoint="a:1"),))
-STRANGER = Gpu(key="x", engine=(s.device("Vulkan2"),), unmatched="no_probe_sees_it")
-UNUSED = Gpu(key="GPU-1", info=s.info(), engine=())
-BARE = msgspec.structs.replace(s.igpu(**APU, shared_total_bytes=16 * GIB), engine=(ROCM, VULKAN))
-TWICE = msgspec.structs.replace(BARE, engine=(VULKAN,))
-
-CASES: dict[str, tuple[Situation, Situation]] = {
-    "no_gpu": (s.no_gpus(), s.only()),
-    "engine_sees_no_gpu": (s.only(UNUSED), s.only(Gpu(key="G", info=s.info(mig="parent")))),
-    "unmatched_device": (s.only(s.gpu(), STRANGER), s.only(s.gpu(), SOFTWARE)),
-    "software_device": (s.only(s.gpu(), SOFTWARE), s.only()),
-    "remote_device": (s.only(REMOTE), s.only()),
-    "driver_mismatch": (
-        s.only(unavailable={"nvml": "version_mismatch"}),
-        s.only(unavailable={"nvml": "lib_missing"}),
-    ),
-    "gpu_lost": (
-        s.seen(power_state=PowerState.AWAKE, missing={"busy_pct": "lost"}),
-        s.seen(missing={"busy_pct": "not_supported"}),
-    ),
-    "no_nvidia_driver": (s.only(s.gpu(driver="nouveau")), s.only(s.gpu(driver="nvidia"))),
-    "card_not_answering": (
-        s.only(unavailable={"nvml": "no_data"}),
-        s.only(s.gpu(driver="nouveau"), unavailable={"nvml": "no_data"}),
-    ),
-    "old_nvidia_driver": (
-        s.only(s.gpu(driver="nvidia 470.256.02")),
-        s.only(s.gpu(driver="nvidia 31.0.15.5244")),
-    ),
-    "nvidia_without_cuda": (
-        s.only(s.gpu(1, s.device("Vulkan0"))),
-        s.only(s.gpu(1, s.device("CUDA0"), s.device("Vulkan0"))),
-    ),
-    "hybrid": (s.only(s.gpu(), s.igpu()), s.only(s.igpu())),
-    "gpu_asleep": (s.seen(power_state=PowerState.ASLEEP), s.seen()),
-    "display_on_card": (
-        s.seen(s.gpu(), s.igpu(), vram_used_bytes=700 * MIB),
-        s.seen(s.gpu(drives_display=False), s.igpu(), vram_used_bytes=700 * MIB),
-    ),
-    "dgpu_switched_off": (
-        s.only(s.igpu(), host=s.host(gpu_mode="integrated")),
-        s.only(s.igpu(), host=s.host(gpu_mode="hybrid")),
-    ),
-    "mux_on_card": (
-        s.only(host=s.host(gpu_mode="discrete", is_laptop=True)),
-        s.only(host=s.host(gpu_mode="discrete", is_laptop=False)),
-    ),
-    "external_gpu": (s.only(s.gpu(external=True)), s.only(s.gpu(external=False))),
-    "mig_parent": (s.only(s.gpu(mig="parent")), s.only(s.gpu(mig="instance"))),
-    "unified_memory": (
-        s.only(s.igpu(vendor="nvidia", unified_memory=True)),
-        s.only(s.igpu(unified_memory=True)),
-    ),
-    "carve_out": (s.only(BARE), s.only(BARE, s.gpu())),
-    "backend_sees_carve_out": (s.only(BARE), s.only(TWICE)),
-    "unequal_cards": (
-        s.only(s.gpu(), s.gpu(2, name=s.OTHER)),
-        s.only(s.gpu(), s.gpu(2)),
-    ),
-    "equal_cards": (s.only(s.gpu(), s.gpu(2)), s.only(s.gpu())),
-    "on_battery": (
-        s.only(host=s.host(power_source=PowerSource.BATTERY, battery_pct=50.0)),
-        s.only(host=s.host(power_source=PowerSource.UNKNOWN)),
-    ),
-    "saver_mode": (s.only(host=s.host(power_mode="saver")), s.only()),
-    "power_limit_fixed": (s.seen(s.gpu(**LAPTOP)), s.seen(s.gpu(**LAPTOP), power_limit_w=None)),
-    "power_limit_lowered": (s.seen(power_limit_w=150.0), s.seen(power_limit_w=199.0)),
-    "at_power_limit": (s.seen(throttle=("sw_power_cap",)), s.seen(throttle=None)),
-    "too_hot": (s.seen(throttle=("sw_thermal",)), s.seen(throttle=("sw_power_cap",))),
-    "near_slowdown": (s.seen(temp_c=86.0), s.seen(temp_c=86.0, temp_margin_c=20.0)),
-    "power_brake": (s.seen(throttle=("hw_power_brake",)), s.seen(throttle=("hw_slowdown",))),
-    "memory_low": (s.seen(vram_free_bytes=500 * MIB), s.seen(vram_free_bytes=520 * MIB)),
-    "memory_taken": (
-        s.seen(processes=(GpuProcess(pid=1, name="game", vram_bytes=2 * GIB),)),
-        s.seen(processes=(GpuProcess(pid=1, name="game", vram_bytes=None),)),
-    ),
-    "little_ram": (
-        s.only(host=s.host(ram_available_bytes=2 * GIB)),
-        s.only(host=s.host(ram_available_bytes=None)),
-    ),
-    "swapping": (s.seen(swap=2 * GIB), s.seen(swap=100 * MIB)),
-    "rebar_off_arc": (
-        s.only(s.gpu(vendor="intel", driver="xe", resizable_bar=False)),
-        s.only(s.gpu(vendor="intel", driver="xe", resizable_bar=None)),
-    ),
-    "rebar_off": (s.only(s.gpu(resizable_bar=False)), s.only(s.gpu(resizable_bar=True))),
-    "narrow_link": (
-        s.seen(busy_pct=90.0, pcie_width=4),
-        s.seen(busy_pct=0.0, pcie_width=16, pcie_gen=1),
-    ),
-    "slot_limits": (s.only(s.gpu(pcie_gen_max=3)), s.only(s.gpu(pcie_gen_device_max=None))),
-    "no_avx": (
-        s.only(host=s.host(cpu_features=())),
-        s.only(host=s.host(cpu_features=("neon", "dotprod"))),
-    ),
-    "no_avx2": (
-        s.only(host=s.host(cpu_features=("avx",))),
-        s.only(host=s.host(cpu_features=None)),
-    ),
-    "hybrid_cpu": (
-        s.only(host=s.host(cores_performance=6, cores_efficiency=8)),
-        s.only(host=s.host(cores_performance=6)),
-    ),
-    "several_nodes": (s.only(host=s.host(numa_nodes=2)), s.only(host=s.host(numa_nodes=None))),
-    "one_memory_module": (
-        s.only(host=s.host(ram_modules=1, ram_slots=2)),
-        s.only(host=s.host(ram_modules=1, ram_slots=1)),
-    ),
-    "in_container": (
-        s.only(host=s.host(virtualization="container")),
-        s.only(host=s.host(virtualization="vm")),
-    ),
-    "in_wsl": (s.only(host=s.host(virtualization="wsl2")), s.only()),
-    "short_compute_timeout": (
-        s.only(s.gpu(compute_timeout_ms=2000)),
-        s.only(s.gpu(compute_timeout_ms=60_000)),
-    ),
-    "tdr_off": (s.on_windows(s.windows(TdrLevel=0)), s.on_windows(s.windows(TdrLevel=3))),
-    "tdr_no_recovery": (s.on_windows(s.windows(TdrLevel=1)), s.on_windows()),
-    "tdr_delay_zero": (
-        s.on_windows(s.windows(TdrDelay=0)),
-        s.on_windows(s.windows(TdrDelay=0, TdrLevel=0)),
-    ),
-    "tdr_delay_long": (
-        s.on_windows(s.windows(TdrDdiDelay=60)),
-        s.on_windows(s.windows(TdrDelay=8)),
-    ),
-    "tdr_wrong_type": (
-        s.on_windows(
-            msgspec.structs.replace(
-                s.windows(),
-                timeouts=(
-                    TimeoutValue(name="TdrDelay", found="10", effective=2, source="wrong_type"),
-                ),
-            )
-        ),
-        s.on_windows(s.windows(TdrDelay=2)),
-    ),
-    "tdr_debug_mode": (s.on_windows(s.windows(TdrDebugMode=3)), s.on_windows()),
-    "tcc_timeout": (
-        s.on_windows(msgspec.structs.replace(s.windows(), tcc_timeout=True)),
-        s.on_windows(),
-    ),
-    "driver_resets": (
-        s.on_windows(msgspec.structs.replace(s.windows(), resets=(s.reset(),))),
-        s.on_windows(msgspec.structs.replace(s.windows(), resets=None)),
-    ),
-    "mixed_driver_models": (
-        s.only(s.gpu(driver_model="wddm"), s.gpu(2, driver_model="tcc")),
-        s.only(s.gpu(driver_model="wddm"), s.gpu(2, driver_model="wddm")),
-    ),
-    "tcc_model": (s.only(s.gpu(driver_model="tcc")), s.only(s.gpu(driver_model="mcdm"))),
-    "silent_spill": (s.only(s.gpu(driver_model="wddm")), s.only()),
-    "gpu_preference": (
-        s.on_windows(
-            msgspec.structs.replace(s.windows(), gpu_preferences={"llama.exe": "power_saving"})
-        ),
-        s.on_windows(
-            msgspec.structs.replace(s.windows(), gpu_preferences={"game.exe": "power_saving"})
-        ),
-    ),
-    "context_takes_layers": (
-        s.plan(s.need(kv=4 * GIB), layers=20),
-        s.plan(s.need(kv=4 * GIB), layers=33),
-    ),
-    "context_beyond_training": (s.plan(n_ctx=8193), s.plan(n_ctx=8192)),
-    "larger_than_memory": (s.plan(file_bytes=36 * GIB), s.plan(file_bytes=34 * GIB)),
-    "fills_ram": (
-        s.plan(s.need("host", total=23 * GIB)),
-        s.plan(s.need("host", total=20 * GIB)),
-    ),
-    "barely_fits": (s.plan(s.need(verdict=Verdict.TIGHT)), s.plan(s.need())),
-    "battery_search": (
-        s.plan(hosted=s.host(power_source=PowerSource.BATTERY)),
-        s.only(host=s.host(power_source=PowerSource.BATTERY)),
-    ),
-    "spilled": (s.measured(s.trial(growth=300 * MIB)), s.measured(s.trial(growth=60 * MIB))),
-    "spill_signature": (
-        s.measured(s.trial(window=STARVED)),
-        s.measured(s.trial(window=BUSY)),
-    ),
-    "out_of_memory": (
-        s.measured(s.trial(Outcome.OUT_OF_MEMORY)),
-        s.measured(s.trial(Outcome.LOAD_FAILED)),
-    ),
-    "device_lost": (
-        s.measured(s.trial(Outcome.DEVICE_LOST)),
-        s.measured(s.trial(Outcome.OUT_OF_MEMORY)),
-    ),
-    "submission_near_limit": (
-        s.measured(s.trial(prefill_tok_s=500.0), situation=s.on_windows()),
-        s.measured(
-            s.trial(prefill_tok_s=500.0), situation=s.on_windows(s.windows(TdrDelay=10))
-        ),
-    ),
-    "slow_first_token": (
-        s.measured(s.trial(prefill_tok_s=200.0)),
-        s.measured(s.trial(prefill_tok_s=300.0)),
-    ),
-    "throttled": (s.measured(s.trial(window=HOT)), s.measured(s.trial(window=BUSY))),
-    "disturbed": (
-        s.measured(s.trial(window=s.watched(disturbed="other_process"))),
-        s.measured(s.trial(window=s.watched())),
-    ),
-    "gpu_waits": (
-        s.measured(s.trial(window=IDLE)),
-        s.measured(s.trial(window=IDLE, n_gpu_layers=20)),
-    ),
-    "low_precision_cache": (
-        s.measured(s.trial(type_k="q4_0", type_v="q4_0")),
-        s.measured(s.trial(type_k="q8_0", type_v="q8_0")),
-    ),
-}  # fmt: skip
+from tests.fakes.advice_cases import CASES
 
 
 def ids(situation: Situation) -> set[str]:
@@ -312,15 +96,6 @@ def test_measuring_is_blocked_while_driver_parts_do_not_fit() -> None:
     assert blocker(s.machine()) is None
 
 
-def test_own_programs_are_no_intruders() -> None:
-    """Memory of RigTune's own engine is not told as another program's."""
-    mine = (GpuProcess(pid=42, name="engine", vram_bytes=4 * GIB),)
-    base = s.seen(processes=mine)
-    own = Situation(machine=base.machine, samples=base.samples, own_pids=frozenset({42}))
-    assert "memory_taken" in ids(base)
-    assert "memory_taken" not in ids(own)
-
-
 def test_recommended_batch_keeps_a_quarter_of_the_limit() -> None:
     """The batch that is recommended takes at most a quarter of the driver's limit."""
     slow = s.measured(s.trial(prefill_tok_s=100.0), situation=s.on_windows())
@@ -344,3 +119,106 @@ def test_machine_findings_take_readings() -> None:
     hot = s.seen(throttle=("hw_thermal",))
     assert "too_hot" in {f.id for f in machine_findings(hot.machine, hot.samples)}
     assert "too_hot" not in {f.id for f in machine_findings(hot.machine)}
+
+
+def test_a_plan_and_a_result_bring_their_own_advice_only() -> None:
+    """What is said of a plan repeats nothing of the machine, and neither does a result."""
+    battery = s.plan(hosted=s.host(power_source=PowerSource.BATTERY))
+    assert battery.plan is not None
+    assert [f.id for f in plan_findings(battery.machine, battery.plan)] == ["battery_search"]
+    spilled = s.trial(growth=300 * MIB)
+    assert [f.id for f in result_findings(battery.machine, [spilled])] == ["spilled"]
+
+
+FOREIGN = {
+    "windows": (
+        r"kernel('s)? (driver|module|log|part)|modules must|journalctl|/sys/|prime-select"
+        r"|envycontrol|supergfxctl|powerprofilesctl|modprobe|amdgpu|lockup_timeout|内核(驱动|日志|部分|模块)"
+    ),
+    "linux": (
+        r"device manager|event viewer|registry|control panel|sysmem fallback|task manager"
+        r"|settings >|wsl|设备管理器|事件查看器|控制面板|任务管理器|注册表|设置 >"
+    ),
+}
+"""System → words that name something which only the other one has."""
+ONLY_THERE = {
+    # Linux tools, limits and folders: nothing on Windows lets these fire.
+    "windows": {"dgpu_switched_off", "short_compute_timeout", "in_container", "in_wsl"},
+    # Windows' own settings and driver models; WSL is neither.
+    "linux": {rule.id for rule in WINDOWS_RULES} | {"in_wsl", "reset_in_run"},
+}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("system", FOREIGN)
+@pytest.mark.parametrize("rule", CASES)
+def test_advice_speaks_of_the_users_own_system(rule: str, system: str, language: str) -> None:
+    """No setting, log or tool of another operating system is named."""
+    if rule in ONLY_THERE[system]:
+        return
+    situation = CASES[rule][0]
+    machine = situation.machine
+    host = msgspec.structs.replace(machine.host, os=system, virtualization=None)
+    there = dataclasses.replace(situation, machine=msgspec.structs.replace(machine, host=host))
+    for finding in (f for f in findings(there) if f.id == rule):
+        said = [render(part, rule, finding.evidence, language) for part in ("finding", "remedy")]
+        said.append(verification(finding, language))
+        assert not re.search(FOREIGN[system], " ".join(said), re.IGNORECASE), said
+
+
+def test_time_limit_is_that_of_the_cards_in_use() -> None:
+    """A processor's GPU with a short limit says nothing of work on the card beside it."""
+    card = s.gpu(1, s.device("CUDA0"))
+    inside = s.igpu(compute_timeout_ms=640)
+    inside = msgspec.structs.replace(inside, engine=(s.device("Vulkan0"),))
+    both = s.machine(card, inside)
+    assert time_limit_s(both, ("CUDA0",)) is None
+    assert time_limit_s(both, ("Vulkan0",)) == 0.64
+    assert time_limit_s(both, ("CUDA0", "Vulkan0")) == 0.64
+
+
+def test_cards_without_a_display_have_no_windows_timeout() -> None:
+    """Under TCC and MCDM nothing resets a long submission; one WDDM card among them is enough."""
+    free, shown = s.gpu(driver_model="tcc"), s.gpu(2, s.device("CUDA1"), driver_model="wddm")
+    machine = s.on_windows(None, free, shown).machine
+    assert time_limit_s(machine, ("CUDA0",)) is None
+    assert time_limit_s(machine, ("CUDA0", "CUDA1")) == 2.0
+    off = s.on_windows(s.windows(TdrLevel=0), shown).machine
+    assert time_limit_s(off, ("CUDA1",)) is None
+
+
+@pytest.mark.parametrize(
+    ("prefill_tok_s", "limit_s", "n_ubatch"),
+    [(1000.0, 2.0, 256), (2048.0, 2.0, 1024), (1e6, 60.0, 4096), (20.0, 2.0, None)],
+)
+def test_largest_batch_below_a_limit(
+    prefill_tok_s: float, limit_s: float, n_ubatch: int | None
+) -> None:
+    """A quarter of the limit is used at most; where 32 tokens take longer, nothing is named."""
+    assert largest_ubatch(s.trial(prefill_tok_s=prefill_tok_s), limit_s) == n_ubatch
+
+
+def test_nobody_is_asked_to_close_rigtunes_own_engine() -> None:
+    """Memory that a chat of RigTune holds is no other program's."""
+    own = GpuProcess(pid=1, name=OWN_ENGINE, vram_bytes=6 * GIB)
+    assert "memory_taken" not in ids(s.seen(processes=(own,)))
+
+
+def test_an_idle_card_beside_the_one_in_use_is_no_finding() -> None:
+    """Seen on a machine with two cards: the second one was idle because nobody used it."""
+    window = s.watched(
+        busy_pct={"GPU-1": 97.0, "GPU-2": 0.0},
+        mem_busy_pct={"GPU-1": 80.0, "GPU-2": 0.0},
+        throttle={"GPU-1": (), "GPU-2": ("hw_thermal",)},
+    )
+    two = s.only(s.gpu(), s.gpu(2, s.device("CUDA1"))).machine
+    base = s.measured(s.trial(window=window))
+    assert not ids(dataclasses.replace(base, machine=two)) & {"gpu_waits", "throttled"}
+
+
+def test_a_small_model_on_a_large_card_has_not_overflowed() -> None:
+    """Busy, with an idle memory controller, and most of the memory free: nothing spilled."""
+    window = s.watched(
+        busy_pct={"GPU-1": 99.0}, mem_busy_pct={"GPU-1": 2.0}, vram_peak_bytes={"GPU-1": GIB}
+    )
+    assert "spill_signature" not in ids(s.measured(s.trial(window=window)))

@@ -8,7 +8,11 @@ from app.advice.rules import findings
 from app.domain.finding import Finding, Severity
 from tests.fakes.recorded import MACHINES, situation_of
 
-HEALTHY = ("nvidia-desktop", "amd-desktop", "intel-arc", "windows-desktop", "twin-3090", "gb10")
+HEALTHY = (
+    *("nvidia-desktop", "amd-desktop", "intel-arc", "windows-desktop", "twin-3090", "gb10"),
+    *("two-nvidia", "windows-apu", "windows-no-gpu", "jetson", "mig-server", "h200-vm", "wsl2"),
+    *("egpu-laptop", "amd-apu", "hybrid-amd-nvidia"),
+)
 EXPECTED = {
     "driver-mismatch": {"driver_mismatch"},
     "gpu-lost": {"gpu_lost"},

@@ -31,6 +31,7 @@ class Talk(ScriptedEngine):
 
     template = ""
     is_running = True
+    power = None
 
     def idle_left_s(self) -> None:
         """Never unload."""

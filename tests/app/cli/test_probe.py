@@ -1,6 +1,7 @@
 """`rigtune probe` on recorded machines: JSON complete, text readable."""
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from app.cli.main import run
 from probes import registry
 from tests.fakes.recorded import MACHINES
+from views.__main__ import recording
 
 
 @pytest.fixture(autouse=True)
@@ -66,3 +68,20 @@ def test_every_recorded_machine_can_be_shown(
     text = output(capsys, "--replay", str(path))
     assert "nan" not in text.lower()
     assert "None" not in text
+
+
+def test_the_window_opens_on_a_recorded_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a command, --replay names the machine that the window shows."""
+    started: list[list[str]] = []
+
+    def start(line: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
+        started.append(line)
+        return subprocess.CompletedProcess(line, 0)
+
+    monkeypatch.setattr("app.cli.window.has_display", lambda: True)
+    monkeypatch.setattr("app.cli.window.subprocess.run", start)
+    assert run(["--replay", "folder"], registry) == 0
+    assert started[0][-2:] == ["--replay", "folder"]
+    assert recording(["rigtune-gui", "--replay", "folder"]) == "folder"
+    assert recording(["rigtune-gui"]) is None
+    assert recording(["rigtune-gui", "--replay"]) is None

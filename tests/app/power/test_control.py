@@ -85,15 +85,15 @@ def test_limit_is_lowered_logged_and_restored(bench: Bench) -> None:
     assert status.limit_w == bench.limit_w() < 203.0
     assert status.action is not None
     assert status.action.code == "too_warm"
-    first = bench.log.recent[0]
+    first = bench.log.history()[0]
     assert (first.knob, first.result, first.before) == ("power_limit", "applied", 203.0)
     assert first.after == first.requested
-    assert bench.log.pending() is not None
+    assert bench.log.pending()
     results = control.close()
     assert [r.result for r in results] == ["restored"]
     assert bench.limit_w() == 203.0
-    assert bench.log.pending() is None
-    assert (bench.logs / "power.jsonl").read_bytes().count(b"\n") == len(bench.log.recent)
+    assert not bench.log.pending()
+    assert (bench.logs / "power.jsonl").read_bytes().count(b"\n") == len(bench.log.history())
 
 
 def test_one_click_restores_and_stays(bench: Bench) -> None:
@@ -134,11 +134,11 @@ def test_killed_helper_means_pacing_and_a_pending_restore(bench: Bench) -> None:
     assert status.duty < 1.0
     assert "helper_gone" in {note.code for note in status.notes}
     control.close()
-    assert bench.log.pending() is not None
+    assert bench.log.pending()
     assert bench.limit_w() < 203.0
     assert [r.result for r in restore_pending(bench.log, bench.helper)] == ["restored"]
     assert bench.limit_w() == 203.0
-    assert bench.log.pending() is None
+    assert not bench.log.pending()
 
 
 def test_helper_of_somebody_else_refuses(bench: Bench) -> None:
@@ -206,9 +206,9 @@ def test_full_disk_means_no_control(bench: Bench) -> None:
 def test_pending_of_another_boot_is_forgotten(bench: Bench) -> None:
     """A restart of the machine has restored everything."""
     text = '{"key":"k","pci_id":"0000:03:00.0","boot_id":"other","since_utc":""}'
-    (bench.logs / "power-pending.json").write_text(text)
-    assert bench.log.pending() is None
-    assert not (bench.logs / "power-pending.json").exists()
+    (bench.logs / "power-pending-0000-03-00.0.json").write_text(text)
+    assert not bench.log.pending()
+    assert not (bench.logs / "power-pending-0000-03-00.0.json").exists()
 
 
 def test_log_does_not_grow_for_ever(bench: Bench) -> None:

@@ -7,7 +7,8 @@ from app.domain.machine import GpuInfo, GpuSample, HostSample, PowerSource
 from app.power.admin import clocks_command, limit_command
 from app.power.devices import check_cap, expected_range, governed_device, reading_of
 from app.power.protocol import Facts, Range
-from app.power.records import Knob
+from app.power.records import Knob, Mode, Reading
+from app.power.targets import effective_mode
 
 DESKTOP = GpuInfo(
     probe="nvml", uuid="GPU-1", pci_id="0000:01:00.0", vendor="nvidia",
@@ -90,7 +91,18 @@ def test_no_command_where_nobody_can() -> None:
 def test_reading_of_a_sample() -> None:
     """A lost device and the power source reach the governor."""
     sample = GpuSample(key="k", t_ns=1, temp_c=70.0, missing={"power_w": "lost"})
-    host = HostSample(t_ns=1, power_source=PowerSource.BATTERY)
-    reading = reading_of(sample, host, active=True, speed=20.0)
-    assert (reading.temp_c, reading.lost, reading.source) == (70.0, True, PowerSource.BATTERY)
-    assert not reading_of(GpuSample(key="k", t_ns=1), None, active=False).lost
+    other = GpuSample(key="k", t_ns=1, temp_c=71.0, power_w=90.0)
+    host = HostSample(t_ns=1, power_source=PowerSource.BATTERY, power_mode="saver")
+    reading = reading_of((sample, other), host, active=True, speed=20.0)
+    assert (reading.temp_c, reading.power_w, reading.lost) == (70.0, 90.0, True)
+    assert (reading.source, reading.profile) == (PowerSource.BATTERY, "saver")
+    assert not reading_of((other,), None, active=False).lost
+    assert reading_of((), None, active=False).temp_c is None
+
+
+@pytest.mark.parametrize("profile", ["saver", "quiet", "low-power"])
+def test_a_quiet_system_is_kept_quiet(profile: str) -> None:
+    """Balanced becomes quiet under the system's own saving mode, in the probes' words."""
+    reading = Reading(profile=profile)
+    assert effective_mode(Mode.BALANCED, reading) is Mode.QUIET
+    assert effective_mode(Mode.FULL, reading) is Mode.FULL

@@ -23,7 +23,7 @@ from app.power.records import (
 )
 from app.power.state import GovernorState
 from app.power.targets import targets
-from tests.fakes.governed import Run
+from tests.fakes.governed import Run, best_constant_ms
 from tests.fakes.thermal_cards import CARDS, LAPTOP_4060, RTX_3090, Card, Phase
 from tests.fakes.thermal_plant import Plant
 
@@ -50,7 +50,7 @@ def is_settled(run: Run) -> bool:
     target, _ = targets(run.device, run.wish, run.plant.reading())
     late = [m.die_c for m in run.moments[-600:]]
     mean = sum(late) / len(late)
-    if abs(mean - target) <= 3.0 or "target_unreachable" in codes(run):
+    if abs(mean - target) <= 3.0 or {"target_unreachable", "left_to_firmware"} & codes(run):
         return True
     return mean < target and not run.state.knobs.touched()
 
@@ -80,6 +80,46 @@ def test_eight_hours_keep_their_speed(card: Card) -> None:
     if free.drift_frac() > 0.05:
         assert governed.drift_frac() < free.drift_frac()
     assert max(m.die_c for m in governed.moments) < card.slowdown_c
+
+
+@pytest.mark.parametrize("card", CARDS, ids=lambda c: c.name)
+def test_eight_hours_of_locked_clocks_keep_their_speed(card: Card) -> None:
+    """Where only the clock can be held the same is true."""
+    device = GovernedDevice(
+        key="gpu", slowdown_c=card.slowdown_c, clock_floor_mhz=0.3 * card.f_max_mhz,
+        clock_ceiling_mhz=card.f_max_mhz,
+    )  # fmt: skip
+    governed = Run(Plant(card), device=device).go(8 * 3600)
+    assert governed.drift_frac() <= 0.05
+    assert len(governed.changes()) <= 20
+
+
+@pytest.mark.parametrize("card", [RTX_3090, LAPTOP_4060], ids=lambda c: c.name)
+def test_pacing_costs_no_more_than_the_machine_demands(card: Card) -> None:
+    """Pauses give up a token per watt: within 4 % of the best pace that keeps the temperature."""
+    device = GovernedDevice(key="gpu", slowdown_c=card.slowdown_c)
+    run = Run(Plant(card), device=device).go(3 * 3600)
+    target, _ = targets(device, run.wish, run.plant.reading())
+    best_ms = best_constant_ms(card, 23.0, Knob.PACING, target)
+    assert run.ms_per_token(2 * 3600, 3 * 3600) <= 1.04 * best_ms
+    free = Run(Plant(card), is_governed=False).go(3 * 3600)
+    assert best_ms > 1.1 * free.ms_per_token(2 * 3600, 3 * 3600)
+
+
+def test_full_mode_never_paces() -> None:
+    """The firmware's own slowdown costs less than pauses that cool as much: it is left to it."""
+    device = GovernedDevice(key="gpu", slowdown_c=LAPTOP_4060.slowdown_c)
+    run = Run(Plant(LAPTOP_4060), Wish(mode=Mode.FULL), device=device).go(3 * 3600)
+    free = Run(Plant(LAPTOP_4060), is_governed=False).go(3 * 3600)
+    assert run.changes() == []
+    assert run.plant.tokens == free.plant.tokens
+
+
+def test_full_mode_says_who_holds_the_temperature() -> None:
+    """Too warm for its target with nothing to turn: the firmware does it, and that is said."""
+    device = GovernedDevice(key="gpu", slowdown_c=LAPTOP_4060.slowdown_c)
+    run = Run(Plant(LAPTOP_4060, 30.0), Wish(mode=Mode.FULL), device=device)
+    assert any("left_to_firmware" in codes(run.go(1)) for _ in range(3600))
 
 
 def test_the_ungoverned_laptop_drifts() -> None:

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import example, given
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from app.power.protocol import (
@@ -66,6 +66,7 @@ json_values = st.recursive(
 )
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)  # on a loaded machine
 @given(
     st.dictionaries(
         st.sampled_from(["type", "watts", "pci_id", "lease_s", "high_mhz", "knob", "v", "path"]),

@@ -2,26 +2,25 @@
 
 import ast
 import string
-import tomllib
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from app.advice.text import catalogue
 from app.power.records import Mode, Wish
 from tests.fakes.governed import Run
 from tests.fakes.thermal_cards import LAPTOP_4060, RTX_3090
 from tests.fakes.thermal_plant import Plant
 
 ROOT = Path(__file__).resolve().parents[3]
-TEXTS = tomllib.loads((ROOT / "assets/text/power.en.toml").read_text("utf-8"))["power"]
+TEXTS = catalogue("en")["power"]
 SOURCES = sorted((ROOT / "app/power").rglob("*.py"))
 
 # Answers of the helper to a client that makes a mistake: they end up in an error's text.
 INTERNAL = {
     "already_open", "bad_lease", "bad_pci_id", "busy", "no_device", "no_gpu", "asleep", "version",
     "unknown_vendor", "wrong_device", "other_card", "not_understood",
-    "source_differs", "profile_differs", "limit_differs",  # worded where results are compared
 }  # fmt: skip
 CALLS = {"Reason", "Refused", "_refused", "DriverRefused", "_give_back", "withhold", "release"}
 

@@ -106,7 +106,7 @@ def test_demo_model_answers_and_can_be_cancelled() -> None:
         assert "load" in phases
         events = engine.generate(QUESTION, GREEDY)
         first = next(e for e in events if isinstance(e, TokenGenerated) and e.n_tok > 0)
-        events.close()  # type: ignore[attr-defined]
+        events.close()
         assert first.n_tok == 1
         assert engine.is_running
         text, end = split(engine.generate(QUESTION, GREEDY, max_tokens=3))

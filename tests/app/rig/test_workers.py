@@ -208,10 +208,14 @@ class Window:
 
     def __init__(self) -> None:
         self.pids: list[int] = []
+        self.began_with: list[int] = []
         self.result: TelemetryWindow | None = None
 
     def own(self, pid: int) -> None:
         self.pids.append(pid)
+
+    def begin(self) -> None:
+        self.began_with = list(self.pids)
 
 
 def test_telemetry_window_surrounds_the_trial() -> None:
@@ -235,6 +239,7 @@ def test_telemetry_window_surrounds_the_trial() -> None:
     trial = list(events)[-1]
     rig.close()
     assert window.pids == pids
+    assert window.began_with == pids  # the measured part begins once weights are loaded
     assert isinstance(trial, TrialFinished)
     assert trial.trial.telemetry == TelemetryWindow(n_samples=7)
 

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from app.advice.device_facts import would_take
 from app.domain.finding import CheckStatus
 from app.domain.machine import EngineDevice, Gpu, GpuKind, HostInfo, Machine
 from app.session.doctor import _comparison
-from app.session.doctor_devices import device_checks, would_take
+from app.session.doctor_devices import device_checks
 from tests.fakes import situations as s
 from tests.fakes.recorded import MACHINES, situation_of
 
@@ -46,7 +47,8 @@ def test_hybrid_laptop_is_explained() -> None:
     assert "Vulkan1" in said["choice_Vulkan"]
     assert "drawn by Intel(R) Iris(R) Xe Graphics" in said["hybrid"]
     assert "battery" in said["hybrid"]
-    assert "TdrDelay 2 s (default)" in said["timeouts"]
+    assert "takes 2 s (TdrDelay)" in said["timeouts"]
+    assert "Set in the registry: —" in said["timeouts"]
 
 
 def test_setting_to_change_is_named_where_the_card_draws_the_desktop() -> None:
@@ -56,6 +58,13 @@ def test_setting_to_change_is_named_where_the_card_draws_the_desktop() -> None:
     assert "prime-select" in hint
     fine = s.machine(s.gpu(drives_display=False), s.igpu())
     assert next(c.hint for c in device_checks(fine) if c.id == "hybrid") == ""
+
+
+def test_switched_off_detection_is_no_limit_of_zero() -> None:
+    """With TdrLevel 0 nothing is reset, whatever the delays say."""
+    said = texts("windows-tweaked")["timeouts"]
+    assert "nothing is reset" in said
+    assert "TccTimeout" in said
 
 
 def test_kernel_limits_are_shown() -> None:

@@ -3,13 +3,15 @@
 import threading
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from app.domain.errors import EnvironmentProblem
 from app.domain.events import SweepFinished, TrialFinished
-from app.domain.sweep import BudgetName, SweepRequest
+from app.domain.sweep import BudgetName, SweepRequest, SweepResult, SweepStatus
 from app.rig.simulated import SimulatedRig
-from app.session.tuning import follow
+from app.session.tuning import advised, follow
+from tests.fakes import situations
 from tests.fakes.rigs import machine, plan_for
 
 QUICK = SweepRequest(budget=BudgetName.QUICK)
@@ -41,3 +43,26 @@ def test_failed_recording_keeps_the_result(tmp_path: Path) -> None:
     assert result.status == "complete"
     assert result.error is not None
     assert result.error.code == "not_writable"
+
+
+def test_a_result_carries_the_advice_on_its_trials() -> None:
+    """A spilled trial is explained wherever the result is shown, stored ones included."""
+    situation = situations.plan()
+    assert situation.plan is not None
+    spilled = situations.trial(growth=300 << 20)
+    result = SweepResult(status=SweepStatus.COMPLETE, recommended=None, trials=(spilled,))
+    found = advised(result, situation.machine, situation.plan)
+    assert [finding.id for finding in found.findings] == ["spilled"]
+
+
+def test_after_a_crash_the_systems_log_is_read_again() -> None:
+    """A driver reset that Windows noted during the search explains the crashed trial."""
+    situation = situations.plan()
+    assert situation.plan is not None
+    crashed = situations.crashed("2026-01-02T03:04:09Z")
+    result = SweepResult(status=SweepStatus.COMPLETE, recommended=None, trials=(crashed,))
+    settings = msgspec.structs.replace(situations.windows(), resets=(situations.reset(),))
+    host = situations.host(os="windows", windows=settings)
+    found = advised(result, situation.machine, situation.plan, lambda: host).findings
+    assert [finding.id for finding in found] == ["reset_in_run"]
+    assert advised(result, situation.machine, situation.plan).findings == ()

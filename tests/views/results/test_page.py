@@ -6,6 +6,7 @@ import msgspec
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
+from app.domain.finding import Finding, Severity
 from app.domain.sweep import Goal
 from tests.fakes import window_data as data
 from tests.fakes.gui_guard import GuiGuard
@@ -176,3 +177,13 @@ def test_other_goal_begins_a_search(window: MainWindow, late: LatePages, qtbot: 
     button.click()
     qtbot.waitUntil(lambda: late.wizard.step == "goal")
     assert late.wizard.goal_step.goals.goal is Goal.LONG_CONTEXT
+
+
+def test_result_shows_its_advice(kit: Kit, qtbot: QtBot) -> None:
+    """What the rules say of the measurements stands among the reasons, with what to do."""
+    view = ResultView(kit)
+    qtbot.addWidget(view)
+    finding = Finding(id="disturbed", severity=Severity.HINT, evidence={"count": 2})
+    view.show_result(msgspec.structs.replace(data.result(), findings=(finding,)), "Qwen")
+    assert "2 trials were disturbed" in view._reasons.text()
+    assert "measure again" in view._reasons.text()

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.domain.errors import EnvironmentProblem
+from app.domain.finding import Finding, Severity
 from app.domain.sweep import BudgetName, Goal, PlannedStage, SweepRequest
 from tests.fakes import window_data as data
 from tests.fakes.session import FakeSession
@@ -289,3 +290,14 @@ def test_plan_without_gpu_names_no_gpu_stage(kit: Kit, qtbot: QtBot) -> None:
     )
     assert step.table.rows.rows == (("Speed on the CPU", "1"), ("Threads", "0–1"))
     assert step._notes.text().startswith("The model's context is shorter")
+
+
+def test_plan_shows_its_advice(kit: Kit, qtbot: QtBot) -> None:
+    """What the rules say of a plan stands beneath it, with what to do, before anything loads."""
+    step = PlanStep(kit)
+    qtbot.addWidget(step)
+    finding = Finding(id="battery_search", severity=Severity.HINT)
+    step.show_plan(msgspec.structs.replace(data.PLAN, findings=(finding,)))
+    assert "battery" in step._notes.text()
+    assert "Plug in" in step._notes.text()
+    assert step._notes.isVisibleTo(step)

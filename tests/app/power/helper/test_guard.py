@@ -148,6 +148,25 @@ def test_changes_are_five_seconds_apart(gpu: OddGpu, journal: Journal) -> None:
     assert code_of(guard.set_power(140.0, 105.0)) == "applied"
 
 
+def test_a_limit_next_to_the_one_found_is_put_back_too(gpu: OddGpu, journal: Journal) -> None:
+    """Half a watt below what was found is not what was found."""
+    guard = make_guard(gpu, journal)
+    guard.set_power(199.5, 0.0)
+    assert [r.result for r in guard.put_back()] == ["restored"]
+    assert gpu.limit == 200.0
+
+
+def test_a_driver_that_ignores_the_way_back_is_noticed(gpu: OddGpu, journal: Journal) -> None:
+    """Near what was found by our own doing, and unmoved by the restore: it is not back yet."""
+    guard = make_guard(gpu, journal)
+    guard.set_power(199.5, 0.0)
+    gpu.ignores = True
+    assert [r.result for r in guard.put_back()] == ["failed"]
+    gpu.ignores = False
+    assert [r.result for r in guard.put_back()] == ["restored"]
+    assert gpu.limit == 200.0
+
+
 def test_failed_restore_stays_in_the_journal(gpu: OddGpu, journal: Journal) -> None:
     """What could not be put back is tried again later."""
     guard = make_guard(gpu, journal)

@@ -144,6 +144,34 @@ def test_death_of_the_parent_restores(helper: Running) -> None:
     assert helper.limit_w() == 203.0
 
 
+PARENT = """
+import signal, subprocess, sys
+helper = subprocess.Popen([sys.executable, *sys.argv[1:4]], stdin=subprocess.PIPE)
+helper.stdin.write(b"".join(line.encode() + b"\\n" for line in sys.argv[4:]))
+helper.stdin.flush()
+signal.pause()
+"""
+
+
+def test_kill_9_of_the_parent_restores(helper: Running) -> None:
+    """A RigTune that is killed outright says nothing; the helper notices and puts it back."""
+    lines = [encode(m).decode().strip() for m in (Open(pci_id=AMD_PCI), SetPower(watts=150.0))]
+    arguments = [str(SCRIPT), str(helper.root), str(helper.journal), *lines]
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    helper.processes.append(parent)
+    said = [type(helper.read()) for _ in range(3)]
+    assert said == [Hello, Opened, Applied]
+    assert helper.limit_w() == 150.0
+    parent.kill()
+    bye = helper.read()
+    assert isinstance(bye, Bye)
+    assert bye.reason == "parent_gone"
+    assert helper.limit_w() == 203.0
+    assert helper.journal_files() == []
+
+
 def test_nobody_listening_restores(helper: Running) -> None:
     """A reader that is gone is noticed at the next answer."""
     helper.start()

@@ -1,0 +1,205 @@
+"""Machines of rare kinds, and files that no kernel should write: nothing breaks or is invented."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.advice.rule import Situation, name_of
+from app.advice.rules import findings
+from app.domain.machine import OWN_ENGINE, Gpu, GpuKind, PowerSource
+from probes.reading import Absence
+from probes.record import RecordedMachine
+from probes.system import LiveSystem, SystemFacts
+from probes.tree import FileTree
+from probes.windows.recording import WindowsRecording
+from tests.fakes.odd_machines import GIB, device, engine, nvml_card, on_bus, recorded, seen
+
+FIRST, SECOND = "0000:01:00.0", "0000:02:00.0"
+LAPTOP = "NVIDIA GeForce RTX 4080 Laptop GPU"
+
+
+def ids(situation: Situation) -> set[str]:
+    return {finding.id for finding in findings(situation)}
+
+
+def the_gpu(situation: Situation) -> Gpu:
+    (gpu,) = situation.machine.gpus
+    return gpu
+
+
+@pytest.mark.parametrize("pci_id", ["000f:01:00.0", "10000:01:00.0", "d2a1:00:00.0"])
+def test_a_domain_of_any_length_is_one_address(pci_id: str) -> None:
+    """Virtual and large machines use high PCI domains; NVML and engine write them otherwise."""
+    files = on_bus(pci_id, "10de", "nvidia")
+    listed = engine(device("CUDA0", "NVIDIA GeForce RTX 4060", pci_id=f"{pci_id:0>16}".upper()))
+    situation = seen(recorded(files, nvml_card(pci_id)), listed)
+    gpu = the_gpu(situation)
+    assert [d.name for d in gpu.engine] == ["CUDA0"]
+    assert situation.reading(gpu, "temp_c") == 45.0
+
+
+def test_a_virtual_function_is_no_card() -> None:
+    """Parts of a GPU made for virtual machines are not listed beside it."""
+    files = on_bus("0000:00:02.0", "8086", "i915", card="card0")
+    files |= on_bus("0000:00:02.1", "8086", "vfio-pci", physfn__vendor="0x8086")
+    assert the_gpu(seen(recorded(files))).key == "0000:00:02.0"
+    guest = seen(recorded(on_bus("0000:00:02.1", "8086", "i915", card="card0")))
+    assert the_gpu(guest).info is not None
+    assert [d.kind for d in (the_gpu(guest).info,) if d is not None] == [GpuKind.INTEGRATED]
+
+
+def test_a_card_given_to_a_guest_needs_no_driver() -> None:
+    """Bound to vfio-pci it is not broken: it belongs to a virtual machine."""
+    found = ids(seen(recorded(on_bus(FIRST, "10de", "vfio-pci")), engine()))
+    assert "given_to_guest" in found
+    assert not found & {"no_nvidia_driver", "engine_sees_no_gpu", "cuda_without_card"}
+
+
+def test_cuda_that_lists_no_card_is_no_matter_of_the_build() -> None:
+    """The backend is there and the driver too: a restart or update helps, not another engine."""
+    files = on_bus(FIRST, "10de", "nvidia")
+    found = ids(seen(recorded(files, nvml_card(FIRST)), engine()))
+    assert "cuda_without_card" in found
+    assert "engine_sees_no_gpu" not in found
+    vulkan = engine(backends=("Vulkan",))
+    assert "engine_sees_no_gpu" in ids(seen(recorded(files, nvml_card(FIRST)), vulkan))
+
+
+def test_several_cards_under_wsl_are_told_apart() -> None:
+    """No bus is visible there: NVML counts, and its addresses join the engine's names."""
+    files = {"/proc/sys/kernel/osrelease": "5.15.167.4-microsoft-standard-WSL2"}
+    answers: dict[str, Any] = {"nvmlDeviceGetCount()@system": 2}
+    for index, pci_id in enumerate((FIRST, SECOND)):
+        for name, value in nvml_card(pci_id).items():
+            answers[f"{name.split('@')[0]}@index:{index}"] = value
+        answers[f"nvmlDeviceGetPciInfo()@index:{index}"] = {"busId": f"0000{pci_id}"}
+    listed = engine(
+        device("CUDA0", "NVIDIA GeForce RTX 4060", pci_id=FIRST),
+        device("CUDA1", "NVIDIA GeForce RTX 4060", pci_id=SECOND),
+    )
+    situation = seen(recorded(files, answers), listed)
+    assert [[d.name for d in g.engine] for g in situation.machine.gpus] == [["CUDA0"], ["CUDA1"]]
+    assert "in_wsl" in ids(situation)
+    assert "driver_mismatch" not in ids(situation)
+
+
+@pytest.mark.parametrize("status", ["Charging", "Full", "Not charging", "Unknown", ""])
+def test_a_desktops_ups_is_no_battery_of_a_laptop(status: str) -> None:
+    """A supply of type UPS neither makes a laptop of a desktop nor stops a search."""
+    files = {
+        "/sys/class/power_supply/hid-ups/type": "UPS",
+        "/sys/class/power_supply/hid-ups/status": status,
+        "/sys/class/dmi/id/chassis_type": "3",
+    }
+    host = seen(recorded(files)).machine.host
+    assert (host.power_source, host.is_laptop) == (PowerSource.AC, False)
+
+
+def test_a_laptop_without_its_battery_runs_on_the_mains() -> None:
+    """A removed battery leaves the adapter; the chassis still says laptop."""
+    files = {
+        "/sys/class/power_supply/AC/type": "Mains",
+        "/sys/class/power_supply/AC/online": "1",
+        "/sys/class/dmi/id/chassis_type": "10",
+    }
+    host = seen(recorded(files)).machine.host
+    assert (host.power_source, host.is_laptop) == (PowerSource.AC, True)
+
+
+def test_windows_without_a_battery_runs_on_the_mains() -> None:
+    """A desktop's power source is known there, and a UPS does not make it a laptop."""
+    chassis = bytes([3, 9, 0, 0, 1, 0x80 | 3, 0, 0, 0]) + b"\0\0"
+    windows = WindowsRecording(
+        adapters="not_supported",
+        devices="not_supported",
+        counters="not_supported",
+        resets="not_supported",
+        cores="not_supported",
+        features="not_supported",
+        firmware=chassis.hex(),
+    )
+    plain = seen(recorded(windows=windows, os="windows")).machine.host
+    assert plain.power_source is PowerSource.AC
+    ups = seen(recorded(windows=windows, os="windows", plugged=True, battery_pct=100.0))
+    assert ups.machine.host.is_laptop is False
+
+
+def test_a_system_that_is_none_of_ours_is_shown() -> None:
+    """Neither Linux nor Windows: no card is seen, no reading invented, the engine's word counts."""
+    listed = engine(
+        device("Metal0", "Apple M3", kind=GpuKind.INTEGRATED, total=12 * GIB), backends=("Metal",)
+    )
+    situation = seen(recorded(os="darwin", os_version="24.1"), listed)
+    assert [g.engine[0].name for g in situation.machine.gpus] == ["Metal0"]
+    assert situation.machine.host.power_source is PowerSource.UNKNOWN
+
+
+# --- files of a real folder ---------------------------------------------------------------------
+
+
+def test_files_that_are_cut_off_or_no_text_break_nothing(tmp_path: Path) -> None:
+    """Truncated, empty, binary, endless and circular files give a reason, never an exception."""
+    (tmp_path / "empty").write_bytes(b"")
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00\x80 12")
+    (tmp_path / "long").write_bytes(b"9" * (1 << 20))
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    (tmp_path / "gone").symlink_to(tmp_path / "nothing")
+    tree = FileTree(tmp_path)
+    assert tree.text("/empty") == ""
+    assert isinstance(tree.text("/bytes"), str)
+    assert len(str(tree.text("/long"))) <= 256 * 1024
+    assert isinstance(tree.text("/circle"), Absence)
+    assert isinstance(tree.text("/gone"), Absence)
+    assert tree.names("/long") == ()
+    assert tree.target("/circle").startswith("/")
+
+
+def test_a_programs_name_that_is_no_text_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names of programs are bytes on Linux: any byte is allowed."""
+
+    class Program:
+        def __init__(self, pid: int) -> None:
+            self.pid = pid
+
+        def ppid(self) -> int:
+            return 1
+
+        def name(self) -> str:
+            return b"llama-\xff\xfe".decode("utf-8", "surrogateescape")
+
+    monkeypatch.setattr("probes.system.psutil.Process", Program)
+    name = LiveSystem().process_name(2**22)
+    assert name is not None
+    assert name.encode("utf-8").startswith(b"llama-")
+
+
+def test_the_system_facts_of_a_bare_machine_are_enough() -> None:
+    """Nothing but the system's name: every field is absent with a reason, none is wrong."""
+    bare = RecordedMachine(system=SystemFacts(os="linux"), nvml_start="lib_missing")
+    host = seen(bare).machine.host
+    assert host.cores_logical is None
+    assert host.missing["cores_logical"] == "no_data"
+
+
+def test_what_rigtune_started_is_called_by_its_purpose() -> None:
+    """A worker is no "python" that somebody might be told to close."""
+    assert LiveSystem().process_name(os.getpid()) == OWN_ENGINE
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        name = LiveSystem().process_name(child.pid)
+        child.communicate(b"\n")
+    assert name == OWN_ENGINE
+
+
+def test_two_cards_that_say_nothing_of_themselves_stay_two() -> None:
+    """Neither name nor identity nor address: the driver's own numbers keep them apart."""
+    answers: dict[str, Any] = {"nvmlDeviceGetCount()@system": 2}
+    for index in (0, 1):
+        answers[f"nvmlDeviceGetTemperatureV(0)@index:{index}"] = 40 + index
+    situation = seen(recorded({}, answers))
+    temperatures = [situation.reading(gpu, "temp_c") for gpu in situation.machine.gpus]
+    assert temperatures == [40.0, 41.0]
+    assert "None" not in " ".join(name_of(gpu) for gpu in situation.machine.gpus)

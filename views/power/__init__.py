@@ -1,0 +1,1 @@
+"""Heat and power in the window: the mode, how it stands, what was changed, and putting it back."""
