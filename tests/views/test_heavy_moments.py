@@ -1,5 +1,7 @@
 """The heavy moments of a window's life, watched by the guard from its first event on."""
 
+import gc
+
 import msgspec
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
@@ -58,6 +60,7 @@ def test_language_switch_builds_the_pages_anew(
     translations = Translations(app, Language.ENGLISH)
     kit.options = Options()
     window = MainWindow(kit, lambda: session, WindowState(), translations)
+    window.pages_built.connect(gc.freeze)  # as the program does
     window.show()
     window.start()
     qtbot.waitUntil(lambda: window.is_ready and not window.jobs.running())
