@@ -26,7 +26,8 @@ from app.domain.settings import Settings
 from app.domain.sweep import GOAL_WORKLOADS, BudgetName, Goal, SweepRequest
 from app.domain.trial import Trial
 from app.rig.replay import ReplayRig
-from app.rig.replay_file import Replay, read_replay
+from app.rig.replay_check import read_replay
+from app.rig.replay_file import Replay
 from app.rig.simulated import KV_GAIN, SPILL_BYTES, SimulatedRig
 from app.rig.simulated_machine import random_machine
 from app.rig.virtual import VirtualRig

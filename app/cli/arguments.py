@@ -10,6 +10,7 @@ from app.domain.settings import SETTINGS, SettingInfo, Settings
 
 _BY_NAME = {s.name: s for s in SETTINGS}
 LAYERS_ALL = "all"
+_MAX_MIB = 1 << 30
 
 
 def add_settings(parser: argparse.ArgumentParser, names: Iterable[str]) -> None:
@@ -26,6 +27,27 @@ def add_settings(parser: argparse.ArgumentParser, names: Iterable[str]) -> None:
         else:
             metavar = "N|all" if name == "n_gpu_layers" else "N"
             group.add_argument(info.option, metavar=metavar, help=info.label)
+
+
+def add_reserve(parser: argparse.ArgumentParser) -> None:
+    """Add the option that keeps device memory for something the engine does not count."""
+    parser.add_argument(
+        "--reserve",
+        type=int,
+        metavar="MIB",
+        help="what else must fit on the first GPU: a projector, a draft model, a game",
+    )
+
+
+def mib_from(option: str, mib: int | None) -> int | None:
+    """Return a size given in MiB as bytes.
+
+    Raises:
+        UsageProblem: It is negative, or more than any machine has.
+    """
+    if mib is not None and not 0 <= mib <= _MAX_MIB:
+        raise UsageProblem("bad_setting", f"{option}: {mib} is not a size in MiB")
+    return None if mib is None else mib << 20
 
 
 def settings_from(args: argparse.Namespace, base: Settings, n_layer: int | None) -> Settings:

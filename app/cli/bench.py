@@ -2,13 +2,22 @@
 
 import argparse
 
+import msgspec
+
 from app.advice.rules import result_findings
 from app.cli.arguments import add_settings, settings_from
 from app.cli.findings import FindingView, show_findings
 from app.cli.findings import view_of as finding_view
 from app.cli.output import EXIT_DONE, EXIT_PROBLEM, human, print_json
 from app.cli.progress import trial_line
-from app.cli.tune_document import TrialView, view_of
+from app.cli.tune_document import (
+    EngineView,
+    PowerView,
+    TrialView,
+    engine_view,
+    power_view,
+    view_of,
+)
 from app.domain.errors import Bug, UsageProblem
 from app.domain.events import TrialFinished
 from app.domain.outcome import OUTCOMES
@@ -28,6 +37,8 @@ class BenchDocument(Record, frozen=True, kw_only=True):
     fingerprint: str
     trial: TrialView
     findings: tuple[FindingView, ...]
+    engine: EngineView | None
+    power: PowerView
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +76,8 @@ def run(args: argparse.Namespace, session: Session) -> int:
     )
     check(workload, args.reps)
     per_slot = workload.depth + workload.n_prompt + workload.n_gen
-    base = session.default_settings(spec, n_ctx=max(512, per_slot * workload.n_seq))
+    base = session.default_settings(spec, n_ctx=max(512, per_slot * workload.n_seq), wake=True)
+    base = msgspec.structs.replace(base, n_seq_max=workload.n_seq)
     settings = settings_from(args, base, spec.n_layer)
     if settings.n_ctx < per_slot * workload.n_seq:
         raise UsageProblem(
@@ -91,6 +103,8 @@ def run(args: argparse.Namespace, session: Session) -> int:
             fingerprint=spec.fingerprint,
             trial=view_of(trial),
             findings=tuple(found),
+            engine=engine_view(machine.engine),
+            power=power_view(machine.host),
         )
         print_json(document)
     else:

@@ -2,13 +2,14 @@
 
 import argparse
 
-from app.cli.arguments import add_settings, settings_from
-from app.cli.output import EXIT_DONE, human, print_json, table
-from app.domain.memory import DeviceMemory, MemoryEstimate, Verdict
+from app.cli.arguments import add_reserve, add_settings, mib_from, settings_from
+from app.cli.memory_bar import memory_bars
+from app.cli.output import EXIT_DONE, escape, human, print_json, table
+from app.domain.memory import DeviceMemory, MemoryEstimate, MemorySource, Verdict
 from app.domain.record import Record
 from app.domain.settings import Settings
 from app.domain.units import format_bytes
-from app.session import Estimate, Session
+from app.session import Estimate, IfClosed, Session
 
 NAME = "estimate"
 HELP = "say what a configuration needs per device, and the most that fits"
@@ -18,6 +19,12 @@ VERDICT_TEXT = {
     Verdict.TIGHT: "[yellow]! tight[/]",
     Verdict.DOES_NOT_FIT: "[red]✗ does not fit[/]",
     Verdict.UNKNOWN: "? unknown",
+}
+VERDICT_WORDS = {
+    Verdict.FITS: "fits",
+    Verdict.TIGHT: "tight",
+    Verdict.DOES_NOT_FIT: "does not fit",
+    Verdict.UNKNOWN: "unknown",
 }
 PARTS = (
     ("weights", "weights_bytes"),
@@ -39,6 +46,10 @@ class EstimateDocument(Record, frozen=True, kw_only=True):
     verdict: Verdict
     max_n_gpu_layers: int | None
     max_n_ctx: int | None
+    min_n_cpu_moe: int | None
+    cheapest_kv: str | None
+    next_layer_bytes: int | None
+    if_closed: tuple[IfClosed, ...]
     source: str
     elapsed_ms: float | None
     max_error_pct: float | None
@@ -64,7 +75,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ),
     )
     parser.add_argument("--headroom", type=int, metavar="MIB", help="memory to leave free")
-    parser.add_argument("--exact", action="store_true", help="ask the engine's dry run")
+    add_reserve(parser)
+    parser.add_argument(
+        "--exact",
+        action="store_true",
+        help="ask the engine's dry run (not while a GPU sleeps: it would wake it)",
+    )
 
 
 def run(args: argparse.Namespace, session: Session) -> int:
@@ -72,8 +88,13 @@ def run(args: argparse.Namespace, session: Session) -> int:
     spec = session.inspect(args.model)
     base = Settings(n_gpu_layers=spec.max_gpu_layers)
     settings = settings_from(args, base, spec.n_layer)
-    headroom = None if args.headroom is None else args.headroom << 20
-    answer = session.estimate(spec, settings, headroom_bytes=headroom, exact=args.exact)
+    answer = session.estimate(
+        spec,
+        settings,
+        headroom_bytes=mib_from("--headroom", args.headroom),
+        reserve_bytes=mib_from("--reserve", args.reserve) or 0,
+        exact=args.exact,
+    )
     if args.json:
         print_json(document_of(answer))
     else:
@@ -90,6 +111,10 @@ def document_of(answer: Estimate) -> EstimateDocument:
         verdict=estimate.verdict,
         max_n_gpu_layers=answer.max_n_gpu_layers,
         max_n_ctx=answer.max_n_ctx,
+        min_n_cpu_moe=answer.min_n_cpu_moe,
+        cheapest_kv=answer.cheapest_kv,
+        next_layer_bytes=answer.next_layer_bytes,
+        if_closed=answer.if_closed,
         source=estimate.source.value,
         elapsed_ms=estimate.elapsed_ms,
         max_error_pct=estimate.max_error_pct,
@@ -98,20 +123,64 @@ def document_of(answer: Estimate) -> EstimateDocument:
 
 
 def show(answer: Estimate) -> None:
-    """Print the estimate as a table with the answers below."""
+    """Print the estimate as a table and bars, with the answers below."""
     console = human()
     estimate = answer.estimate
     console.print(memory_table(estimate))
+    if estimate.devices:
+        console.print()
+        console.print(memory_bars(estimate.devices))
+        console.print()
     if estimate.note:
         console.print(f"Note: {estimate.note}", markup=False)
-    source = "engine's dry run, exact" if estimate.source.value == "dry_run" else "formula"
-    error = f", ±{estimate.max_error_pct:.0f} %" if estimate.max_error_pct else ""
-    console.print(f"Source: {source}{error}")
+    console.print(f"Source: {source_text(estimate)}")
+    for line in inverse_lines(answer):
+        console.print(line, markup=False)
+
+
+def source_text(estimate: MemoryEstimate) -> str:
+    """Return where the figures come from, the engine's and those it does not count."""
+    text = "engine's dry run, exact" if estimate.source is MemorySource.DRY_RUN else "formula"
+    if estimate.max_error_pct:
+        text += f", \u00b1{estimate.max_error_pct:.0f} %"
+    gpus = [d for d in estimate.devices if d.driver_context_bytes]
+    if not gpus:
+        return text
+    measured = set.intersection(*(set(d.measured_parts) for d in gpus))
+    where = {
+        2: "measured on this machine",
+        1: "driver measured on this machine, growth from a table",
+    }
+    return f"{text}; driver and growth: {where.get(len(measured), 'from a table')}"
+
+
+def inverse_lines(answer: Estimate) -> list[str]:
+    """Return a line per inverse question that has an answer."""
+    lines = []
+    estimate = answer.estimate
     has_gpu = any(device.device != "host" for device in estimate.devices)
     if answer.max_n_gpu_layers is not None and has_gpu:
-        console.print(f"Most GPU layers at this context: {answer.max_n_gpu_layers}")
+        lines.append(f"Most GPU layers at this context: {answer.max_n_gpu_layers}")
+    if answer.next_layer_bytes is not None and has_gpu:
+        lines.append(f"One more GPU layer needs: {format_bytes(answer.next_layer_bytes)}")
+    if answer.max_n_ctx is None and estimate.verdict is Verdict.DOES_NOT_FIT:
+        lines.append("Longest context at these layers: none fits")
     if answer.max_n_ctx is not None:
-        console.print(f"Longest context at these layers: {answer.max_n_ctx:,} tokens")
+        lines.append(f"Longest context at these layers: {answer.max_n_ctx:,} tokens")
+    if answer.min_n_cpu_moe is not None and has_gpu:
+        lines.append(f"Fewest layers with experts in RAM: {answer.min_n_cpu_moe}")
+    if answer.cheapest_kv is not None:
+        lines.append(f"Finest KV cache type that fits: {answer.cheapest_kv}")
+    for closed in answer.if_closed:
+        name = escape(closed.name or "the program")
+        held = f"{format_bytes(closed.vram_bytes)} of {closed.device}"
+        found = [VERDICT_WORDS[closed.verdict]]
+        if closed.max_n_gpu_layers is not None:
+            found.append(f"at most {closed.max_n_gpu_layers} layers")
+        if closed.max_n_ctx is not None:
+            found.append(f"up to {closed.max_n_ctx:,} tokens")
+        lines.append(f"If you close {name} (process {closed.pid}, {held}): {', '.join(found)}")
+    return lines
 
 
 def memory_table(estimate: MemoryEstimate) -> object:

@@ -3,8 +3,8 @@
 import argparse
 import sys
 
-from app.cli.output import EXIT_DONE
-from app.export import FORMATS
+from app.cli.output import EXIT_DONE, escape, progress_console
+from app.export import FORMATS, render
 from app.session import Session
 
 NAME = "export"
@@ -18,7 +18,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, session: Session) -> int:
-    """Print the export."""
-    text = session.export(args.profile, args.format)
+    """Print the export on stdout, and what the program cannot be told on stderr."""
+    exported = render(session.profile(args.profile), args.format)
+    text = exported.text
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    console = progress_console()
+    if exported.file_name:
+        console.print(f"Name of the file: {escape(exported.file_name)}")
+    for note in exported.notes:
+        console.print(f"• {escape(note)}")
     return EXIT_DONE

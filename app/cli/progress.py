@@ -33,6 +33,8 @@ PHASES = {
     "warm_up": "warming up",
     "prefill": "timing prefill",
     "decode": "timing decode",
+    "check": "checking the output",
+    "cool_down": "letting the GPU cool down",
 }
 
 

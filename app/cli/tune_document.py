@@ -2,7 +2,10 @@
 
 from app.cli.findings import FindingView
 from app.cli.findings import view_of as finding_view
+from app.domain.check import Checked
+from app.domain.draft import DraftResult
 from app.domain.errors import ErrorInfo
+from app.domain.machine import EngineInfo, HostInfo, Machine, PowerSource
 from app.domain.outcome import Outcome
 from app.domain.record import Record
 from app.domain.settings import Settings
@@ -48,6 +51,32 @@ class Baselines(Record, frozen=True, kw_only=True):
     cpu: Recommended | None
 
 
+class EngineView(Record, frozen=True, kw_only=True):
+    """The build everything was measured with.
+
+    Attributes:
+        version: Version of the binding.
+        llama_version: What llama.cpp calls itself.
+        commit: Its commit, where known.
+        backends: Loaded backends.
+        directory: Folder of the user's own libraries (``--engine-dir``).
+    """
+
+    version: str
+    llama_version: str
+    commit: str | None
+    backends: tuple[str, ...]
+    directory: str | None
+
+
+class PowerView(Record, frozen=True, kw_only=True):
+    """How the machine was powered when the search began; a change underway is in the trials."""
+
+    source: PowerSource
+    mode: str | None
+    battery_pct: float | None
+
+
 class TuneDocument(Record, frozen=True, kw_only=True):
     """``rigtune.tune/1``."""
 
@@ -68,10 +97,46 @@ class TuneDocument(Record, frozen=True, kw_only=True):
     findings: tuple[FindingView, ...]
     caps: CapsResult | None
     error: ErrorInfo | None
+    engine: EngineView | None = None
+    power: PowerView | None = None
+    check: Checked | None = None
+    draft: DraftResult | None = None
 
 
-def document_of(result: SweepResult, caps: CapsResult | None = None) -> TuneDocument:
-    """Return the JSON view of a search's result, and of the power limits measured after it."""
+def engine_view(engine: EngineInfo | None) -> EngineView | None:
+    """Return the JSON view of an engine build."""
+    if engine is None:
+        return None
+    return EngineView(
+        version=engine.version,
+        llama_version=engine.llama_version,
+        commit=engine.commit,
+        backends=engine.backends,
+        directory=engine.directory,
+    )
+
+
+def power_view(host: HostInfo) -> PowerView:
+    """Return the JSON view of the power conditions."""
+    return PowerView(source=host.power_source, mode=host.power_mode, battery_pct=host.battery_pct)
+
+
+def document_of(
+    result: SweepResult,
+    machine: Machine | None = None,
+    check: Checked | None = None,
+    draft: DraftResult | None = None,
+    caps: CapsResult | None = None,
+) -> TuneDocument:
+    """Return the JSON view of a search's result.
+
+    Args:
+        result: The result.
+        machine: Where it was measured; ``None`` = a recording.
+        check: A command line of the user's beside it.
+        draft: What trying drafts on it showed.
+        caps: The power limits measured after it.
+    """
     return TuneDocument(
         status=result.status,
         recommended=result.recommended,
@@ -89,6 +154,10 @@ def document_of(result: SweepResult, caps: CapsResult | None = None) -> TuneDocu
         findings=tuple(finding_view(finding) for finding in result.findings),
         caps=caps,
         error=result.error,
+        engine=engine_view(machine.engine) if machine else None,
+        power=power_view(machine.host) if machine else None,
+        check=check,
+        draft=draft,
     )
 
 

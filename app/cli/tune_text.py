@@ -6,9 +6,11 @@ from app.advice.text import render_reason
 from app.cli.findings import show_findings, view_of
 from app.cli.output import escape, human, table
 from app.cli.progress import summary
+from app.domain.machine import EngineInfo
 from app.domain.sweep import Recommended, SweepResult, SweepStatus
 from app.domain.trial import Rate
 from app.domain.units import MISSING, format_bytes, format_seconds, significant
+from app.store.records import engine_name
 
 STATUS_TEXT = {
     SweepStatus.COMPLETE: "complete",
@@ -18,14 +20,22 @@ STATUS_TEXT = {
 }
 
 
-def show(result: SweepResult, what: str) -> None:
-    """Print the answer."""
+def engine_text(engine: EngineInfo | None) -> str:
+    """Return which build measured, in one line; empty for a recording."""
+    name = engine_name(engine)
+    return f"{name} in {engine.directory}" if engine and engine.directory else name
+
+
+def show(result: SweepResult, what: str, engine: str = "") -> None:
+    """Print the answer; ``engine`` says which build measured it."""
     console = human()
     console.print(
         f"[bold]{escape(what)}[/]: search {STATUS_TEXT[result.status]} after "
         f"{len(result.trials)} trials, {result.n_model_loads} loads, "
         f"{format_seconds(result.virtual_s or result.measured_s)}."
     )
+    if engine:
+        console.print(f"Measured with {escape(engine)}.")
     if result.error:
         console.print(f"[red]{escape(result.error.message)}[/]")
         console.print(escape(result.error.hint))

@@ -29,7 +29,8 @@ class TrialProgress(Event, frozen=True, kw_only=True, tag="trial.progress"):
     """A sign of life at least every 200 ms: a point where cancelling takes effect.
 
     Attributes:
-        phase: ``start``, ``load``, ``context``, ``warm_up``, ``prefill`` or ``decode``.
+        phase: ``start``, ``cool_down``, ``load``, ``context``, ``warm_up``, ``prefill``,
+            ``decode`` or, after the last trial, ``check`` (of the output).
         frac: Progress of the phase 0–1 where known.
     """
 

@@ -364,10 +364,11 @@ class EngineInfo(Record, frozen=True, kw_only=True):
     Attributes:
         version: Version of the binding.
         llama_version: ``llama_version()``.
-        commit: llama.cpp commit of the vendored sources, where known.
+        commit: llama.cpp commit of its sources, where known.
         backends: Loaded backends.
         devices: Every device but the CPU.
         supports_offload: Whether any layer can leave the CPU.
+        directory: Folder of the user's own libraries; ``None`` = the build RigTune came with.
     """
 
     version: str
@@ -376,6 +377,7 @@ class EngineInfo(Record, frozen=True, kw_only=True):
     backends: tuple[str, ...]
     devices: tuple[EngineDevice, ...]
     supports_offload: bool
+    directory: str | None = None
 
 
 class Gpu(Record, frozen=True, kw_only=True):

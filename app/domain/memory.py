@@ -27,7 +27,11 @@ class DeviceMemory(Record, frozen=True, kw_only=True):
 
     ``None`` in a part means it is not known separately (then ``total_bytes`` says it all).
     ``driver_context`` and ``growth`` are what llama.cpp does not count: the driver's own
-    context and what backends allocate at first use.
+    context and what backends allocate at first use. ``measured_parts`` names those of the two
+    that real loads on this machine showed; the others come from a table. ``reserve_bytes`` is
+    kept for something else and no part of the total; ``capacity_bytes`` is all the device has.
+    ``reason`` is a code for a verdict that
+    needs one: ``will_thrash``, ``swapped``, ``out_of_ram``, ``pinned``, ``asleep``, ``unread``.
     """
 
     device: str
@@ -40,8 +44,12 @@ class DeviceMemory(Record, frozen=True, kw_only=True):
     growth_bytes: int | None = None
     total_bytes: int
     free_bytes: int | None = None
+    capacity_bytes: int | None = None
     headroom_bytes: int = 0
+    reserve_bytes: int = 0
+    measured_parts: tuple[str, ...] = ()
     verdict: Verdict = Verdict.UNKNOWN
+    reason: str | None = None
 
 
 class MemoryEstimate(Record, frozen=True, kw_only=True):

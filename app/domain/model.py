@@ -64,7 +64,8 @@ class ModelSpec(Record, frozen=True, kw_only=True):
         file_bytes: Size of all shards.
         weights_bytes: Sum of tensor sizes.
         tensors: Tensor table over all shards.
-        kind: ``text``, ``embedding``, ``projector``, ``adapter`` or ``vocabulary``.
+        kind: ``text``, ``embedding``, ``projector``, ``adapter``, ``vocabulary``, ``draft`` or
+            ``speech``.
         split_index: Index of this file among the shards, from 0.
         split_count: Number of shards; 1 = a single file.
         ftype: File type name such as ``Q4_K_M``, when stated.

@@ -59,6 +59,7 @@ class SweepRequest(Record, frozen=True, kw_only=True):
         n_ctx_min: Context the user needs, tokens; ``None`` = the goal's own need.
         floor_tok_s: Slowest acceptable decode with the context full.
         headroom_bytes: Memory to leave free per device; ``None`` = the rule of the device.
+        reserve_bytes: What else must fit on the first device (a projector, a draft model, a game).
         kv_types: KV cache types the user allows, preferred first.
         pinned: Settings the user fixed, by name.
         budget: Time and load bounds.
@@ -69,6 +70,7 @@ class SweepRequest(Record, frozen=True, kw_only=True):
     n_ctx_min: int | None = None
     floor_tok_s: float | None = None
     headroom_bytes: int | None = None
+    reserve_bytes: int = 0
     kv_types: tuple[str, ...] = ("f16",)
     pinned: dict[str, int | str] = {}
     budget: BudgetName = BudgetName.STANDARD

@@ -11,6 +11,7 @@ from app.estimate.profile import (
     FormulaDevice,
     context_shape,
 )
+from app.estimate.row_split import share_rows
 from app.estimate.weights import (
     HOST,
     HOST_ALIGNMENT,
@@ -46,7 +47,8 @@ class Formula:
         )
         kinds = {(d.alignment, d.row_pad) for d in devices}
         tables = {kind: weight_table(spec, *kind) for kind in kinds}
-        self._tables = tuple(tables[d.alignment, d.row_pad] for d in devices)
+        self._by_name = {d.name: (d, tables[d.alignment, d.row_pad]) for d in devices}
+        self._every_device = _every_device(devices)
 
     @property
     def known(self) -> bool:
@@ -60,7 +62,9 @@ class Formula:
     def estimate(self, settings: Settings) -> tuple[DeviceMemory, ...]:
         """Return the need per device (``host`` last), without driver parts and verdicts."""
         devices, tables = self._used(settings)
-        places = layer_devices(self.spec.n_layer, settings.n_gpu_layers, devices)
+        is_split = self.profile.row_split and len(devices) > 1
+        one = devices[:1] if is_split else devices
+        places = layer_devices(self.spec.n_layer, settings.n_gpu_layers, one)
         weights = place_weights(
             tables,
             self._host,
@@ -70,6 +74,8 @@ class Formula:
             has_host_buffer=bool(devices and devices[0].has_host_buffer),
             rope_layers=self._rope_layers,
         )
+        if is_split:
+            weights = share_rows(self.spec, weights, places, devices)
         names = [*(d.name for d in devices), HOST_NAME]
         if not self.known:
             return tuple(
@@ -99,11 +105,11 @@ class Formula:
     def _used(
         self, settings: Settings
     ) -> tuple[tuple[FormulaDevice, ...], tuple[WeightTable, ...]]:
-        if not settings.devices:
+        names = settings.devices
+        if not names:
             # without layers and names the engine opens no device at all
-            return (self.devices, self._tables) if settings.n_gpu_layers > 0 else ((), ())
-        pairs = {d.name: (d, t) for d, t in zip(self.devices, self._tables, strict=True)}
-        used = [pairs[name] for name in settings.devices if name in pairs]
+            names = self._every_device if settings.n_gpu_layers > 0 else ()
+        used = [self._by_name[name] for name in names if name in self._by_name]
         return tuple(d for d, _ in used), tuple(t for _, t in used)
 
     def _complete(
@@ -116,15 +122,17 @@ class Formula:
     ) -> tuple[DeviceMemory, ...]:
         caches = layer_caches(self.spec, settings, self.profile)
         kv, states = self._cache_sums(caches, places, len(devices))
-        compute = compute_buffers(
+        computing = devices[:1] if self.profile.row_split else devices
+        *on_devices, on_host = compute_buffers(
             self.spec,
             self._dims,
             settings,
             profile=self.profile,
             places=places,
             host=self._host,
-            offloads=tuple(d.has_op_offload for d in devices),
+            offloads=tuple(d.has_op_offload for d in computing),
         )
+        compute = [*on_devices, *[0] * (len(devices) - len(computing)), on_host]
         shape = context_shape(settings, self.profile)
         parts = []
         for i, name in enumerate(names):
@@ -152,3 +160,11 @@ class Formula:
             kv[home] += cache.kv_bytes
             states[home] += cache.state_bytes
         return kv, states
+
+
+def _every_device(devices: tuple[FormulaDevice, ...]) -> tuple[str, ...]:
+    """Return what llama.cpp uses unless told: remote first, integrated only without others."""
+    remote = [d.name for d in devices if d.is_remote]
+    local = [d.name for d in devices if not (d.is_remote or d.is_integrated)]
+    integrated = [d.name for d in devices if d.is_integrated]
+    return (*remote, *(local or integrated))

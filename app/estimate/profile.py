@@ -42,6 +42,8 @@ class FormulaDevice(Record, frozen=True, kw_only=True):
         has_op_offload: Whether it computes big batches for layers that lie in RAM.
         alignment: Bytes a tensor's start is aligned to.
         row_pad: Elements quantised rows are padded to, 1 = none (CUDA: 512).
+        is_remote: Whether it is another machine's; those come first unless devices are named.
+        is_integrated: Whether it shares RAM; unused beside others unless it is named.
     """
 
     name: str
@@ -50,6 +52,8 @@ class FormulaDevice(Record, frozen=True, kw_only=True):
     has_op_offload: bool = True
     alignment: int = 128
     row_pad: int = 1
+    is_remote: bool = False
+    is_integrated: bool = False
 
 
 class ContextShape(Record, frozen=True, kw_only=True):

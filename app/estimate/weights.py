@@ -156,6 +156,16 @@ def repacks(tensor: TensorInfo) -> bool:
     return tensor.type in _REPACKED and len(tensor.shape) >= _MATRIX_DIMS and n_rows % 8 == 0
 
 
+def is_divisible(tensor: TensorInfo, n_layer: int) -> int | None:
+    """Return the place (block, or ``n_layer`` = output) of a matrix that row split divides."""
+    if len(tensor.shape) != _MATRIX_DIMS or _EXPERTS.search(tensor.name):
+        return None
+    if tensor.name == "output.weight":
+        return n_layer
+    match = _BLOCK.match(tensor.name)
+    return int(match[1]) if match and int(match[1]) < n_layer else None
+
+
 def repacked_blocks(spec: ModelSpec) -> tuple[tuple[int, int], ...]:
     """Return per block what the CPU copies into its own layout: all of it, and its experts."""
     blocks = [[0, 0] for _ in range(spec.n_layer)]

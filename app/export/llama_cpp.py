@@ -24,6 +24,7 @@ def llama_server(profile: Profile, *, windows: bool) -> Exported:
     arguments = ["llama-server", "--model", profile.model_path]
     for info, value in explicit_settings(profile):
         arguments += [info.flag, _text(value, ",")]
+    arguments += _only_the_cpu(profile)
     # without this llama-server may change what is not set, and what is set too low
     arguments += ["--fit", "off"]
     return Exported(text=command_line(arguments, windows=windows), notes=_remote(profile))
@@ -38,6 +39,7 @@ def llama_bench(profile: Profile, *, windows: bool) -> Exported:
     for info, value in explicit_settings(profile):
         if info.name not in _NOT_IN_BENCH:
             arguments += [info.flag, _text(value, "/")]
+    arguments += _only_the_cpu(profile)
     notes = ["llama-bench makes the context as large as its test needs."]
     settings = profile.settings
     if settings.n_threads_batch not in {0, settings.n_threads}:
@@ -83,6 +85,15 @@ def llama_cpp_python(profile: Profile) -> Exported:
         ")",
     ]
     return Exported(text="\n".join(lines) + "\n", file_name="rigtune_llm.py", notes=tuple(notes))
+
+
+def _only_the_cpu(profile: Profile) -> list[str]:
+    """Return what keeps a measured CPU-only setting on the CPU.
+
+    Without a device named, llama.cpp gives long prompts to a GPU even with no layer on it.
+    """
+    settings = profile.settings
+    return [] if settings.n_gpu_layers or settings.devices else ["--device", "none"]
 
 
 def _binding_type(name: str) -> str:

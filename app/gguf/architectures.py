@@ -95,6 +95,14 @@ FULL_ATTENTION_INTERVAL: dict[str, int] = {
 }
 """Every n-th layer is attention, unless the file says otherwise; draft layers hold no cache."""
 
+DRAFT_ARCHS = frozenset({"dflash", "eagle3", "gemma4-assistant"})
+"""Guess words for another model; alone they write nothing useful."""
+
+SPEECH_ARCHS = frozenset({"pockettts", "qwen3tts", "wavtokenizer-dec"})
+
+TWO_PART_ARCHS = frozenset({"t5"})
+"""Encoder and decoder: the prompt goes through a pass of its own."""
+
 ENCODER_ARCHS = frozenset(
     {
         "bert",

@@ -4,9 +4,12 @@ from app.domain.errors import EnvironmentProblem
 from app.domain.model import TensorInfo
 from app.gguf.architectures import (
     DIFFUSION_ARCHS,
+    DRAFT_ARCHS,
     ENCODER_ARCHS,
     FORMULA_ARCHS,
     KNOWN_ARCHS,
+    SPEECH_ARCHS,
+    TWO_PART_ARCHS,
 )
 from app.gguf.header import Header
 from app.gguf.layers import Layers, Shape
@@ -18,6 +21,8 @@ EMBEDDING = "embedding"
 PROJECTOR = "projector"
 ADAPTER = "adapter"
 VOCABULARY = "vocabulary"
+DRAFT = "draft"
+SPEECH = "speech"
 
 _POOLING_TYPES = range(1, 5)
 """Mean, CLS, last, rank (``llama_pooling_type``); 0 is none and anything else unspecified."""
@@ -50,7 +55,7 @@ def read_architecture(header: Header) -> str:
 
 
 def read_kind(arch: str, metadata: Metadata, tensors: tuple[TensorInfo, ...]) -> str:
-    """Return ``text``, ``embedding``, ``projector``, ``adapter`` or ``vocabulary``."""
+    """Return what the file is for: ``ModelSpec.kind``."""
     stated = metadata.string("general.type")
     if stated == "adapter" or "adapter.type" in metadata:
         return ADAPTER
@@ -58,6 +63,10 @@ def read_kind(arch: str, metadata: Metadata, tensors: tuple[TensorInfo, ...]) ->
         return PROJECTOR
     if not tensors:
         return VOCABULARY
+    if arch in DRAFT_ARCHS or _has_no_trunk(arch, metadata):
+        return DRAFT
+    if arch in SPEECH_ARCHS:
+        return SPEECH
     pools = (metadata.integer(f"{arch}.pooling_type") or 0) in _POOLING_TYPES
     one_way = metadata.boolean(f"{arch}.attention.causal")
     if arch in ENCODER_ARCHS or pools or (one_way is False and arch not in DIFFUSION_ARCHS):
@@ -83,6 +92,10 @@ def find_problems(shape: Shape, kind: str, layers: Layers) -> tuple[str, ...]:
         return ("This is a vision or audio projector; it needs a text model beside it.",)
     if kind == ADAPTER:
         return ("This is a LoRA adapter; it needs its base model.",)
+    if kind == DRAFT:
+        return ("This is a draft model: it guesses words for the model it was made for.",)
+    if kind == SPEECH:
+        return ("This model makes or encodes speech, not text; it is unsuitable for chat.",)
     return tuple(_model_problems(shape, kind, layers))
 
 
@@ -96,6 +109,14 @@ def _model_problems(shape: Shape, kind: str, layers: Layers) -> list[str]:
         found.append("The chat template is too long and is ignored.")
     if shape.arch in DIFFUSION_ARCHS:
         found.append("A diffusion language model does not write word by word; chat will not work.")
+    if shape.arch in TWO_PART_ARCHS:
+        found.append("An encoder-decoder model rewrites a whole text; chat will not work.")
+    n_draft = shape.n_layer - shape.n_layer_trunk
+    if n_draft:
+        found.append(
+            f"The last {n_draft} of its layers only draft words (MTP): they are not loaded and "
+            "need no memory."
+        )
     if shape.arch not in KNOWN_ARCHS:
         found.append(f"The architecture '{shape.arch}' is not known; memory needs a dry run.")
     if not has_first_block(shape):
@@ -106,6 +127,11 @@ def _model_problems(shape: Shape, kind: str, layers: Layers) -> list[str]:
             "a newer conversion of the model avoids that."
         )
     return found
+
+
+def _has_no_trunk(arch: str, metadata: Metadata) -> bool:
+    n_layer = metadata.integer(f"{arch}.block_count") or 0
+    return 0 < n_layer <= (metadata.integer(f"{arch}.nextn_predict_layers") or 0)
 
 
 def _is_mla_missing(shape: Shape, layers: Layers) -> bool:

@@ -2,6 +2,6 @@
 
 from app.library.demo import demo_model
 from app.library.find import FoundModel, find_models
-from app.library.resolve import resolve_model
+from app.library.resolve import resolve_model, resolve_repo
 
-__all__ = ["FoundModel", "demo_model", "find_models", "resolve_model"]
+__all__ = ["FoundModel", "demo_model", "find_models", "resolve_model", "resolve_repo"]

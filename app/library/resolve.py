@@ -30,6 +30,30 @@ def resolve_model(name: str) -> Path:
     return _found(name, find_models())
 
 
+def resolve_repo(repo: str) -> Path:
+    """Return the downloaded file that llama.cpp's ``-hf ORG/REPO[:QUANT]`` means.
+
+    Raises:
+        UsageProblem: Several files answer to it.
+        EnvironmentProblem: None does: it was not downloaded yet.
+    """
+    name, _, quant = repo.partition(":")
+    start = f"{name}/".replace("/", "_").casefold()
+    hits = [
+        m
+        for m in find_models()
+        if any(n.replace("/", "_").casefold().startswith(start) for n in _names(m))
+        and quant.casefold() in m.name.casefold()
+    ]
+    if len(hits) == 1:
+        return Path(hits[0].path)
+    if hits:
+        message = f"{repo} may be one of {len(hits)} files: {', '.join(m.id for m in hits)}."
+        raise UsageProblem("model_ambiguous", message, "Name the file, or its quantisation.")
+    message = f"No file of {repo} has been downloaded to this machine."
+    raise EnvironmentProblem("model_not_found", message, "Let llama.cpp download it first.")
+
+
 def _found(name: str, models: tuple[FoundModel, ...]) -> Path:
     wanted = name.casefold()
     for names_of in (_ids, _names, _last_parts):

@@ -1,4 +1,4 @@
-"""Whether a need fits what is free now, per device and in RAM (design: memory verdicts)."""
+"""Whether a need fits what is free now, per device (design: memory verdicts)."""
 
 from collections.abc import Mapping
 
@@ -7,16 +7,11 @@ import msgspec
 from app.domain.machine import HostInfo
 from app.domain.memory import DeviceMemory, Verdict
 from app.domain.record import Record
-from app.domain.settings import LoadMode, Settings
+from app.domain.settings import Settings
 from app.domain.sweep import SearchDevice
-from app.domain.units import GIB, format_bytes
 from app.memory.overhead import Overhead, floor_bytes, headroom_bytes, overhead
+from app.memory.ram import HOST, judge_ram
 
-HOST = "host"
-# pinned pages cannot be swapped out: at most this share of RAM, leaving this much available
-_PINNED_FRAC = 0.4
-_PINNED_KEEP = 4 * GIB
-_RAM_HEADROOM = 1 * GIB
 _RANK = (Verdict.FITS, Verdict.TIGHT, Verdict.UNKNOWN, Verdict.DOES_NOT_FIT)
 
 
@@ -27,9 +22,11 @@ class Surroundings(Record, frozen=True, kw_only=True):
         devices: Devices with their free memory of now.
         host: RAM; ``None`` = not known.
         displays: Devices a display hangs on.
-        unified: Devices whose memory is system memory (one pool with RAM).
+        unified: Devices whose memory is system memory (one pool with RAM) → free bytes of a
+            part that only they can use (the firmware's carve-out), 0 = none.
+        unread: Devices whose free memory is not known → why (``asleep``, ``unread``).
         headroom_bytes: What the user wants left free per device; ``None`` = the rule.
-        reserve_bytes: What else must fit on the first device (a projector, a game).
+        reserve_bytes: What else must fit on the first device used (a projector, a game).
         calibration: Overheads learned from real loads, by ``calibration_slot``.
         repacked_bytes: Copies the CPU makes of mapped weights.
     """
@@ -37,7 +34,8 @@ class Surroundings(Record, frozen=True, kw_only=True):
     devices: tuple[SearchDevice, ...]
     host: HostInfo | None = None
     displays: frozenset[str] = frozenset()
-    unified: frozenset[str] = frozenset()
+    unified: dict[str, int] = {}
+    unread: dict[str, str] = {}
     headroom_bytes: int | None = None
     reserve_bytes: int = 0
     calibration: dict[str, Overhead] = {}
@@ -69,16 +67,29 @@ def judge(
     known = {d.id: d for d in around.devices}
     host = next((p for p in parts if p.device == HOST), None)
     has_cpu_layers = bool(host and host.kv_cache_bytes)
-    judged, notes = [], []
+    judged: list[DeviceMemory] = []
+    notes = []
     for part in parts:
         if part.device in known:
             device = known[part.device]
             extra = overhead(device, settings, around.calibration, has_cpu_layers=has_cpu_layers)
+            reserve = 0 if judged else around.reserve_bytes
             error = error_bytes.get(part.device, 0)
-            reserve = around.reserve_bytes if device == around.devices[0] else 0
-            judged.append(_judge_device(part, device, extra, around, error + reserve))
+            judged.append(_judge_device(part, device, extra, around, error, reserve))
     if host:
-        judged_host, note = _judge_host(host, judged, settings, around)
+        from_ram = sum(
+            max(0, d.total_bytes - around.unified[d.device])
+            for d in judged
+            if d.device in around.unified
+        )
+        judged_host, note = judge_ram(
+            host,
+            settings,
+            around.host,
+            beside_bytes=from_ram,
+            repacked_bytes=around.repacked_bytes,
+            has_devices=bool(around.devices),
+        )
         judged.append(judged_host)
         notes = [note] if note else []
     unreliable = [d.id for d in around.devices if d.free_bytes > d.total_bytes > 0]
@@ -92,21 +103,27 @@ def free_now(device: SearchDevice) -> int:
 
 
 def _judge_device(
-    part: DeviceMemory, device: SearchDevice, extra: Overhead, around: Surroundings, more: int
+    part: DeviceMemory,
+    device: SearchDevice,
+    extra: Overhead,
+    around: Surroundings,
+    error: int,
+    reserve: int,
 ) -> DeviceMemory:
     shows = device.id in around.displays
     headroom = around.headroom_bytes
     if headroom is None:
         headroom = headroom_bytes(drives_display=shows)
-    after_context = free_now(device) - part.total_bytes - extra.driver_context_bytes
+    after_context = free_now(device) - part.total_bytes - extra.driver_context_bytes - reserve
     floor = floor_bytes(extra.growth_bytes, drives_display=shows)
+    unread = around.unread.get(device.id)
     if device.free_bytes == 0 and device.total_bytes == 0:
         verdict = Verdict.UNKNOWN
     elif after_context < floor:
         verdict = Verdict.DOES_NOT_FIT
-    elif part.kv_cache_bytes is None:
+    elif part.kv_cache_bytes is None or unread:
         verdict = Verdict.UNKNOWN
-    elif after_context - extra.growth_bytes - more < headroom:
+    elif after_context - extra.growth_bytes - error < headroom:
         verdict = Verdict.TIGHT
     else:
         verdict = Verdict.FITS
@@ -114,50 +131,15 @@ def _judge_device(
         part,
         driver_context_bytes=extra.driver_context_bytes,
         growth_bytes=extra.growth_bytes,
+        measured_parts=extra.measured,
         total_bytes=part.total_bytes + extra.driver_context_bytes + extra.growth_bytes,
-        free_bytes=free_now(device),
+        free_bytes=None if unread else free_now(device),
+        capacity_bytes=device.total_bytes or None,
         headroom_bytes=headroom,
+        reserve_bytes=reserve,
         verdict=verdict,
+        reason=unread if verdict is Verdict.UNKNOWN else None,
     )
-
-
-def _judge_host(
-    part: DeviceMemory, devices: list[DeviceMemory], settings: Settings, around: Surroundings
-) -> tuple[DeviceMemory, str | None]:
-    total = part.total_bytes + around.repacked_bytes
-    pool = total + sum(d.total_bytes for d in devices if d.device in around.unified)
-    available = around.host.ram_available_bytes if around.host else None
-    verdict, note = Verdict.UNKNOWN, None
-    if available is not None:
-        verdict, note = _judge_ram(pool, part, settings, around, available)
-    judged = msgspec.structs.replace(
-        part,
-        growth_bytes=around.repacked_bytes or None,
-        total_bytes=total,
-        free_bytes=available,
-        headroom_bytes=_RAM_HEADROOM,
-        verdict=verdict,
-    )
-    return judged, note
-
-
-def _judge_ram(
-    pool: int, part: DeviceMemory, settings: Settings, around: Surroundings, available: int
-) -> tuple[Verdict, str | None]:
-    weights = part.weights_bytes or 0
-    if pool > available:
-        how = "read from disk again for every token"
-        if settings.load_mode is LoadMode.NONE:
-            how = "swapped out"
-        need, free = format_bytes(pool), format_bytes(available)
-        return Verdict.DOES_NOT_FIT, (
-            f"RAM must hold {need} and {free} is available: the weights would be {how}."
-        )
-    ram = around.host.ram_bytes if around.host else None
-    is_pinned = settings.load_mode is LoadMode.NONE and bool(around.devices) and weights > 0
-    if is_pinned and (available - weights < _PINNED_KEEP or (ram and weights > _PINNED_FRAC * ram)):
-        return Verdict.TIGHT, "Too many weights would be pinned in RAM; use load mode mmap."
-    return (Verdict.FITS if available - pool >= _RAM_HEADROOM else Verdict.TIGHT), None
 
 
 def _worst(devices: list[DeviceMemory]) -> Verdict:

@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Callable, Mapping
+from copy import copy
 
 import msgspec
 
 from app.domain.errors import ErrorInfo
-from app.domain.machine import HostInfo
+from app.domain.machine import GpuKind, HostInfo
 from app.domain.memory import DeviceMemory, MemoryEstimate, MemorySource, Verdict
 from app.domain.model import ModelSpec
 from app.domain.settings import LoadMode, Settings
@@ -14,9 +15,12 @@ from app.domain.sweep import SearchDevice
 from app.estimate.ceiling import ceiling_tok_s, token_bytes
 from app.estimate.formula import Formula
 from app.estimate.profile import DEFAULT_PROFILE, EngineProfile, FormulaDevice
+from app.estimate.refusal import refusal
 from app.memory.inverse import Fits, cheapest, largest, smallest
-from app.memory.judge import HOST, Judgement, Surroundings, free_now, judge
+from app.memory.judge import Judgement, Surroundings, free_now, judge
 from app.memory.overhead import Overhead, is_cpu_backed
+from app.memory.ram import HOST
+from app.memory.split import split_state, with_compute
 from app.worker.protocol import NO_BREAKDOWN
 
 Planned = tuple[DeviceMemory, ...] | ErrorInfo
@@ -48,7 +52,8 @@ class Memory:
         headroom_bytes: int | None = None,
         reserve_bytes: int = 0,
         displays: frozenset[str] = frozenset(),
-        unified: frozenset[str] = frozenset(),
+        unified: Mapping[str, int] | None = None,
+        unread: Mapping[str, str] | None = None,
         calibration: Mapping[str, Overhead] | None = None,
         cache: PlanCache | None = None,
         engine_build: str = "",
@@ -63,9 +68,10 @@ class Memory:
             planner: The worker's dry run; ``None`` = only the formula.
             headroom_bytes: What to leave free per device; ``None`` = 512 MiB on a card that
                 drives a display, 256 MiB elsewhere.
-            reserve_bytes: What else must fit on the first device.
+            reserve_bytes: What else must fit on the first device used.
             displays: Devices a display hangs on.
-            unified: Devices whose memory is system memory.
+            unified: Devices whose memory is system memory → free bytes of their carve-out.
+            unread: Devices whose free memory is not known → why.
             calibration: Overheads learned from real loads, by ``calibration_slot``.
             cache: Dry runs so far, shared between instances.
             engine_build: What identifies the engine's build in ``cache``.
@@ -76,7 +82,8 @@ class Memory:
             devices=devices,
             host=host,
             displays=displays,
-            unified=unified,
+            unified=dict(unified or {}),
+            unread=dict(unread or {}),
             headroom_bytes=headroom_bytes,
             reserve_bytes=reserve_bytes,
             calibration=dict(calibration or {}),
@@ -100,34 +107,36 @@ class Memory:
         elapsed_ms = (time.perf_counter_ns() - start_ns) / 1e6
         return msgspec.structs.replace(answer, elapsed_ms=elapsed_ms)
 
+    def is_unread(self, settings: Settings) -> bool:
+        """Return whether the free memory of a device that would be used is not known."""
+        if not self._around.unread:
+            return False
+        full = msgspec.structs.replace(settings, n_gpu_layers=self.spec.max_gpu_layers)
+        return any(part.device in self._around.unread for part in self._formula.estimate(full))
+
     def freed(self, free_more: Mapping[str, int]) -> "Memory":
         """Return the same with more free memory per device: "if I close that program"."""
         devices = tuple(
             msgspec.structs.replace(d, free_bytes=d.free_bytes + free_more.get(d.id, 0))
             for d in self._around.devices
         )
-        return Memory(
-            self.spec,
-            devices,
-            self._around.host,
-            self._planner,
-            headroom_bytes=self._around.headroom_bytes,
-            reserve_bytes=self._around.reserve_bytes,
-            displays=self._around.displays,
-            unified=self._around.unified,
-            calibration=self._around.calibration,
-            cache=self._cache,
-            engine_build=self._build,
-            profile=self._profile,
-        )
+        twin = copy(self)
+        # a copy of our own class
+        twin._around = msgspec.structs.replace(self._around, devices=devices)  # noqa: SLF001
+        placed = tuple(formula_device(d) for d in devices)
+        twin._formula = Formula(self.spec, placed, self._profile)  # noqa: SLF001
+        return twin
 
     def max_n_gpu_layers(self, settings: Settings, *, exact: bool = False) -> int | None:
-        """Return the most layers the devices hold at this context; ``None`` = not even none.
+        """Return the most layers the devices hold at this context.
 
-        RAM is not asked here; the estimate of the answer has its verdict.
+        ``None`` = not even none, or not known (``is_unread``). RAM is not asked here; the
+        estimate of the answer has its verdict.
         """
         if not self._around.devices:
             return 0
+        if self.is_unread(settings):
+            return None
         return self._search("n_gpu_layers", settings, 0, self.spec.max_gpu_layers, exact=exact)
 
     def max_n_ctx(self, settings: Settings, *, exact: bool = False) -> int | None:
@@ -165,7 +174,7 @@ class Memory:
 
     def next_layer_bytes(self, settings: Settings, *, exact: bool = False) -> int | None:
         """Return what one more GPU layer costs over all devices; ``None`` when all are there."""
-        if settings.n_gpu_layers >= self.spec.max_gpu_layers:
+        if not self._around.devices or settings.n_gpu_layers >= self.spec.max_gpu_layers:
             return None
         more = msgspec.structs.replace(settings, n_gpu_layers=settings.n_gpu_layers + 1)
         before = self.estimate(settings, exact=exact).device_bytes()
@@ -175,8 +184,11 @@ class Memory:
         self, settings: Settings, bandwidth_gb_s: Mapping[str, float], depth: int = 0
     ) -> float | None:
         """Return the decode speed that bandwidth allows at most (estimated)."""
-        read = token_bytes(self.spec, settings, self._formula.devices, depth, self._profile)
-        return ceiling_tok_s(read, dict(bandwidth_gb_s))
+        return ceiling_tok_s(self.token_bytes(settings, depth), dict(bandwidth_gb_s))
+
+    def token_bytes(self, settings: Settings, depth: int = 0) -> dict[str, int]:
+        """Return the bytes each device (``host`` = CPU) reads for one token at ``depth``."""
+        return token_bytes(self.spec, settings, self._formula.devices, depth, self._profile)
 
     def _search(
         self, name: str, settings: Settings, low: int, high: int, step: int = 1, *, exact: bool
@@ -201,12 +213,22 @@ class Memory:
             return estimate.verdict is Verdict.FITS
         return all(d.verdict is Verdict.FITS for d in estimate.devices if d.device != HOST)
 
-    def _calculated(self, settings: Settings) -> MemoryEstimate:
+    def _calculated(
+        self, settings: Settings, *, engine: tuple[DeviceMemory, ...] = ()
+    ) -> MemoryEstimate:
+        """Return the formula's answer, with the compute buffers of ``engine`` where it has them."""
+        why = refusal(self.spec, settings)
+        if why is not None:
+            return _refused(MemorySource.FORMULA, why)
         parts = self._formula.estimate(settings)
         errors = {p.device: self._formula.error_bytes(p) for p in parts}
+        if engine:
+            parts, errors = with_compute(parts, engine), dict.fromkeys(errors, 0)
         judgement = self._judge(parts, settings, errors)
-        if not self._formula.known:
-            note = judgement.note or f"No formula for {self.spec.arch}: the dry run knows."
+        note = judgement.note
+        uncovered = self._uncovered(parts)
+        if uncovered:
+            note = note or f"No formula for {uncovered}: the dry run knows."
             return MemoryEstimate(
                 devices=tuple(_at_least(d) for d in judgement.devices),
                 source=MemorySource.FORMULA,
@@ -217,9 +239,17 @@ class Memory:
             devices=judgement.devices,
             source=MemorySource.FORMULA,
             verdict=judgement.verdict,
-            note=judgement.note,
+            note=note,
             max_error_pct=_error_pct(parts, errors),
         )
+
+    def _uncovered(self, parts: tuple[DeviceMemory, ...]) -> str | None:
+        """Return what the formula does not cover: an architecture, a software GPU's limits."""
+        if not self._formula.known:
+            return self.spec.arch
+        used = {part.device for part in parts}
+        software = (d.id for d in self._around.devices if d.kind == GpuKind.SOFTWARE)
+        return next((f"the software device {name}" for name in software if name in used), None)
 
     def _planned(self, settings: Settings) -> MemoryEstimate:
         planned = self._plan(settings)
@@ -227,19 +257,24 @@ class Memory:
             # this build cannot say what it would allocate; that is no verdict on the settings
             return self._calculated(settings)
         if isinstance(planned, ErrorInfo):
-            return MemoryEstimate(
-                devices=(),
-                source=MemorySource.DRY_RUN,
-                verdict=Verdict.DOES_NOT_FIT,
-                note=planned.message,
-            )
-        judgement = self._judge(planned, settings, {})
+            return _refused(MemorySource.DRY_RUN, planned.message)
+        if any(part.weights_bytes is None for part in planned):
+            return self._calculated(settings, engine=planned)
+        judgement = self._judge(self._told_apart(planned, settings), settings, {})
         return MemoryEstimate(
             devices=judgement.devices,
             source=MemorySource.DRY_RUN,
             verdict=judgement.verdict,
             note=judgement.note,
         )
+
+    def _told_apart(
+        self, planned: tuple[DeviceMemory, ...], settings: Settings
+    ) -> tuple[DeviceMemory, ...]:
+        """Return the dry run with a hybrid's state apart from its KV cache, where that adds up."""
+        if self.spec.recurrent is None or not self._formula.known:
+            return planned
+        return split_state(planned, self._formula.estimate(settings))
 
     def _plan(self, settings: Settings) -> Planned:
         assert self._planner is not None
@@ -261,6 +296,10 @@ class Memory:
         return judge(parts, settings, around, errors)
 
 
+def _refused(source: MemorySource, why: str) -> MemoryEstimate:
+    return MemoryEstimate(devices=(), source=source, verdict=Verdict.DOES_NOT_FIT, note=why)
+
+
 def _at_least(device: DeviceMemory) -> DeviceMemory:
     return msgspec.structs.replace(device, verdict=_at_least_verdict(device.verdict))
 
@@ -280,6 +319,8 @@ def formula_device(device: SearchDevice) -> FormulaDevice:
         has_op_offload=device.backend != "RPC",
         alignment=32 if cpu_backed else 128,
         row_pad=512 if device.backend in _CUDA_LIKE else 1,
+        is_remote=device.kind == GpuKind.REMOTE,
+        is_integrated=device.kind == GpuKind.INTEGRATED,
     )
 
 

@@ -22,24 +22,38 @@ _DISPLAY_HEADROOM = 512 * MIB
 _FLOOR = 128 * MIB
 _FLOOR_OVER_GROWTH = 32 * MIB
 _DISPLAY_MINIMUM = 256 * MIB
+_FIRST_BUCKET = 2048
+
+DRIVER_CONTEXT = "driver_context"
+GROWTH = "growth"
 
 
 class Overhead(Record, frozen=True, kw_only=True):
     """Memory of a device beyond the engine's own buffers, bytes.
 
-    ``is_measured`` tells a calibration of this machine from a prior.
+    ``measured`` names the parts that real loads on this machine showed; the others are priors.
     """
 
     driver_context_bytes: int
     growth_bytes: int
-    is_measured: bool = False
+    measured: tuple[str, ...] = ()
+
+
+def depth_bucket(depth: int) -> int:
+    """Return the highest depth whose growth counts as that of ``depth``, tokens."""
+    return max(_FIRST_BUCKET, 1 << max(0, depth - 1).bit_length())
 
 
 def calibration_slot(device: str, settings: Settings, *, has_cpu_layers: bool) -> str:
-    """Return the key under which the growth of ``settings`` on ``device`` is learned."""
-    attention = "plain" if settings.flash_attn is FlashAttn.OFF else "flash"
+    """Return the key under which the growth of ``settings`` on ``device`` is learned.
+
+    With flash attention growth does not depend on the depth; without it counts the full context.
+    """
     layers = "split" if has_cpu_layers else "whole"
-    return f"{device}/{attention}/{settings.n_ubatch}/{layers}"
+    slot = f"{device}/{settings.n_ubatch}/{layers}"
+    if settings.flash_attn is FlashAttn.OFF:
+        return f"{slot}/plain/{depth_bucket(settings.n_ctx)}"
+    return f"{slot}/flash"
 
 
 def overhead(
@@ -49,10 +63,22 @@ def overhead(
     *,
     has_cpu_layers: bool,
 ) -> Overhead:
-    """Return what a real load taught about this device and shape, else the prior."""
+    """Return what a real load taught about this device and shape, else the prior.
+
+    The driver's context is the same for every shape: ``calibration`` has it under the device's
+    name.
+    """
     slot = calibration_slot(device.id, settings, has_cpu_layers=has_cpu_layers)
-    known = calibration.get(slot)
-    return known or _prior(device, settings)
+    if slot in calibration:
+        return calibration[slot]
+    prior, seen = _prior(device, settings), calibration.get(device.id)
+    if seen is None:
+        return prior
+    return Overhead(
+        driver_context_bytes=seen.driver_context_bytes,
+        growth_bytes=prior.growth_bytes,
+        measured=(DRIVER_CONTEXT,),
+    )
 
 
 def headroom_bytes(*, drives_display: bool) -> int:

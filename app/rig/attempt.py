@@ -5,17 +5,19 @@ from typing import TYPE_CHECKING
 
 from app.domain.causes import Cause
 from app.domain.events import TrialProgress
+from app.domain.memory import DeviceMemory
 from app.domain.outcome import Outcome
+from app.domain.settings import Settings
 from app.domain.trial import Sample, TelemetryWindow, Trial, TrialRequest
 from app.domain.units import NS_PER_S
+from app.rig.cooling import throttled_gpus
 from app.rig.process import OTHER_QUESTION
 from app.worker import protocol
 from app.worker.protocol import Failed, LoadFinished, Reply
 
 if TYPE_CHECKING:
     from app.domain.errors import ErrorInfo
-    from app.domain.memory import DeviceMemory
-    from app.domain.settings import Settings
+    from app.rig.footprint import Footprint
 
 
 class Attempt:
@@ -27,6 +29,7 @@ class Attempt:
         self.phase = "start"
         self.telemetry: TelemetryWindow | None = None
         self.log_tail: tuple[str, ...] = ()
+        self.footprints: tuple[Footprint, ...] = ()
         self._frac: float | None = None
         self._outcome: Outcome | None = None
         self._error: ErrorInfo | None = None
@@ -76,6 +79,16 @@ class Attempt:
         self._outcome, self._error = cause.outcome, cause.error
 
     @property
+    def effective(self) -> Settings | None:
+        """Settings the engine really uses, once it has said them."""
+        return self._effective
+
+    @property
+    def devices(self) -> tuple[DeviceMemory, ...]:
+        """Buffers the engine allocated, once the context exists."""
+        return self._devices
+
+    @property
     def load_s(self) -> float | None:
         """Seconds the load took, ``None`` when there was none."""
         return self._load_s
@@ -84,10 +97,13 @@ class Attempt:
         """Return the finished trial."""
         host = next((d.total_bytes for d in self._devices if d.device == "host"), None)
         is_failed = self._error is not None
+        outcome = self._outcome or Outcome.CRASHED
+        if outcome is Outcome.OK and throttled_gpus(self.telemetry):
+            outcome = Outcome.THROTTLED
         return Trial(
             request=self.request,
             load_id=load_id,
-            outcome=self._outcome or Outcome.CRASHED,
+            outcome=outcome,
             effective=self._effective,
             prefill=tuple(self._samples["prefill"]),
             decode=tuple(self._samples["decode"]),

@@ -25,10 +25,12 @@ from app.worker.protocol import (
     Hello,
     LoadFinished,
     Message,
+    OutputChecked,
     ProtocolError,
     Reply,
     ServeFinished,
     Shutdown,
+    Speculated,
     TemplateChecked,
     Tokenize,
     TokenizeFinished,
@@ -47,6 +49,8 @@ Final = (
     | GenerateFinished
     | TokenizeFinished
     | TemplateChecked
+    | OutputChecked
+    | Speculated
     | ServeFinished
     | Failed
 )

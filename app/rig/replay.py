@@ -5,7 +5,8 @@ from pathlib import Path
 from app.domain.errors import EnvironmentProblem
 from app.domain.settings import Settings
 from app.domain.sweep import SearchSpace
-from app.rig.replay_file import Replay, check_replay, read_replay
+from app.rig.replay_check import check_replay, read_replay
+from app.rig.replay_file import Replay
 from app.rig.replay_lookup import ReplayTable
 from app.rig.virtual import Truth, VirtualRig
 

@@ -15,16 +15,18 @@ from app.domain.sweep import SearchDevice, SearchHost, SearchModel, SearchSpace
 from app.domain.trial import TelemetryWindow, TrialRequest
 from app.domain.units import MIB
 from app.rig.attempt import Attempt
+from app.rig.cooling import CoolDown
 from app.rig.death import explain
 from app.rig.ends import WorkerEnd, WorkerSilent
+from app.rig.footprint import Footprint, FootprintMeter, FreeNow
 from app.rig.planner import Planned, Planner, plan_with
-from app.rig.process import TICK_S, Launch, WorkerProcess, start_worker
+from app.rig.process import TICK_S, Final, Launch, WorkerProcess, start_worker
 from app.worker import protocol
-from app.worker.protocol import Reply
+from app.worker.protocol import Failed, Message, Reply
 
 Plan = Callable[[Settings], Planned]
 Judge = Callable[[Settings, Plan], MemoryEstimate]
-FreeNow = Callable[[str], int | None]
+Learn = Callable[[Footprint], None]
 Steps = Generator[Reply | None, None, None]
 
 # guess of a first load, until one was measured, bytes per second
@@ -71,6 +73,8 @@ class WorkerRig:
         window: OpenWindow | None = None,
         free_now: FreeNow | None = None,
         judge: Judge | None = None,
+        learn: Learn | None = None,
+        cool_down: CoolDown | None = None,
     ) -> None:
         """Prepare; nothing is started yet.
 
@@ -82,6 +86,8 @@ class WorkerRig:
             window: Opens a telemetry window for the processes named.
             free_now: Free bytes of an engine device now, by probe; ``None`` = as at ``hello``.
             judge: Asks ``plan`` and adds verdicts; without it they are ``unknown``.
+            learn: Told what each undisturbed load took beyond the engine's buffers.
+            cool_down: Holds a trial back while a device is hot from throttling.
         """
         self._model = model
         self._host = host
@@ -90,6 +96,9 @@ class WorkerRig:
         self._open_window = window
         self._free_now = free_now
         self._judge = judge
+        self._learn = learn
+        self._meter: FootprintMeter | None = None
+        self._cool_down = cool_down
         self._planner = Planner(self._launch, model.path)
         self._worker: WorkerProcess | None = None
         self._ended: list[WorkerProcess] = []
@@ -167,12 +176,46 @@ class WorkerRig:
         attempt = Attempt(request)
         start_s = time.monotonic()
         yield TrialProgress(phase="start")
+        if self._cool_down:
+            yield from self._cool_down.wait()
         window = self._open_window(()) if self._open_window else nullcontext()
         with window as seen:
             yield from self._run(attempt, seen)
         attempt.telemetry = seen.result if seen else None
+        if self._learn and not (attempt.telemetry and attempt.telemetry.disturbed):
+            for footprint in attempt.footprints:
+                self._learn(footprint)
+        if self._cool_down:
+            self._cool_down.note(attempt.telemetry)
         trial = attempt.trial(self._load_id, time.monotonic() - start_s)
         yield TrialFinished(index=0, trial=trial)
+
+    def ask_loaded(self, request: Message) -> Generator[TrialProgress, None, Final | None]:
+        """Ask the worker that holds weights something beside trials; yield as a trial does.
+
+        Returns its answer (``Failed`` where it has none), or ``None`` where nothing is loaded.
+        """
+        worker = self._worker
+        if worker is None or self._loaded is None or not worker.can_be_reused():
+            return None
+        exchange = worker.ask(request, "warm_up", lambda _: self._launch.budgets.first_use_s)
+        try:
+            while True:
+                next(exchange)
+                yield TrialProgress(phase="check")
+        except StopIteration as stop:
+            reply: Final = stop.value
+            return reply
+        except WorkerEnd as end:
+            self._drop_worker()
+            cause = explain(end, "warm_up")
+            return Failed(outcome=cause.outcome, error=cause.error)
+        finally:
+            exchange.close()
+
+    def holds(self, settings: Settings) -> bool:
+        """Whether the weights of ``settings`` are loaded now."""
+        return self._worker is not None and self._loaded == settings.load_key
 
     def now_s(self) -> float:
         """Return the real clock, seconds."""
@@ -191,7 +234,10 @@ class WorkerRig:
     ) -> Generator[TrialProgress, None, None]:
         try:
             for reply in self._steps(attempt, window):
-                yield attempt.see(reply)
+                progress = attempt.see(reply)
+                if self._meter and attempt.effective and isinstance(reply, protocol.TrialStarted):
+                    self._meter.context_made(attempt.effective, attempt.devices)
+                yield progress
         except WorkerEnd as end:
             attempt.fail(explain(end, attempt.phase))
             self._drop_worker()
@@ -229,13 +275,18 @@ class WorkerRig:
             max_s=attempt.request.max_s,
         )
         reply = yield from worker.ask(question, "context", self._silence_s(settings))
-        attempt.take(reply)
+        if attempt.take(reply) and self._meter:
+            work = attempt.request.workload
+            attempt.footprints = self._meter.trial_ended(work.depth + work.n_prompt + work.n_gen)
+        self._meter = None  # a later context of this process finds grown pools
 
     def _start(self) -> Generator[None, None, WorkerProcess]:
         """Start a worker once the memory of earlier ones is free again."""
         if self._planner.holds_device:
             self._planner.release()
         yield from self._memory_back()
+        if self._learn and self._free_now:
+            self._meter = FootprintMeter(self._free_now, self._only or ())
         self._worker = yield from start_worker(self._launch)
         return self._worker
 
@@ -261,6 +312,7 @@ class WorkerRig:
 
     def _drop_worker(self) -> None:
         """End the worker in the background."""
+        self._meter = None
         self._loaded = None
         if self._worker:
             self._worker.stop_soon()

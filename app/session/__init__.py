@@ -1,8 +1,22 @@
 """The façade that the command line and the window call: tune, estimate, chat, probe, doctor."""
 
-from app.session.facade import Probing, Session
+from app.session.check import CommandChecked
+from app.session.draft import DraftTried
+from app.session.facade import Session
+from app.session.probing import Probing
 from app.session.serving import Server
 from app.session.talk import Chat
-from app.session.views import Estimate, ModelEntry
+from app.session.views import Estimate, IfClosed, ModelEntry, Prediction
 
-__all__ = ["Chat", "Estimate", "ModelEntry", "Probing", "Server", "Session"]
+__all__ = [
+    "Chat",
+    "CommandChecked",
+    "DraftTried",
+    "Estimate",
+    "IfClosed",
+    "ModelEntry",
+    "Prediction",
+    "Probing",
+    "Server",
+    "Session",
+]

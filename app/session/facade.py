@@ -1,82 +1,62 @@
 """``Session``: what RigTune can do, for any surface. One call at a time."""
 
+import contextlib
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
 from app import library
-from app.advice.rules import plan_findings
 from app.domain.errors import EnvironmentProblem, ErrorInfo
-from app.domain.events import RigEvent, SweepEvent, SweepFinished
+from app.domain.events import RigEvent, SweepEvent
 from app.domain.finding import Check
-from app.domain.machine import EngineInfo, GpuInfo, HostInfo, Machine, PowerState, ProbeSet
-from app.domain.memory import Verdict
+from app.domain.machine import EngineInfo, GpuInfo, Machine, PowerState, ProbeSet
 from app.domain.model import ModelSpec
-from app.domain.settings import FlashAttn, Settings
+from app.domain.settings import Settings
 from app.domain.sweep import GOAL_WORKLOADS, BudgetName, Goal, SweepRequest, SweepResult
 from app.domain.trial import TrialRequest
-from app.export import export
-from app.gguf import read_model
+from app.export import Command, export
 from app.machine import aliases, join_machine
 from app.rig.interface import Rig
 from app.rig.lease import Lease
 from app.rig.planner import ask_engine
 from app.rig.process import Launch
-from app.rig.replay import ReplayRig
 from app.session.capsweep import CapsEvent
+from app.session.check import CommandChecked
 from app.session.doctor import examine
 from app.session.doctor_history import keep_run, last_run
+from app.session.draft import LOOKUP, DraftTried
+from app.session.estimating import Scene, default_settings, estimate
+from app.session.models import Predictor, list_entry
 from app.session.opening import (
+    Bounds,
+    Learned,
     measurable,
-    memory_for,
     open_rig,
     pinned,
     runnable,
-    search_host,
     usable_devices,
 )
+from app.session.patience import HEADER_S, LIST_S, read_header, resolve_and_read, within
 from app.session.power import Power
 from app.session.power_views import governed_gpus
+from app.session.probing import Probing
+from app.session.readings import read_now, with_ram_of_now
 from app.session.recording import read_engine, write_engine
 from app.session.results import Results
 from app.session.same_cards import on_same_cards
+from app.session.searching import Extras, Place, replay_and_check, search_and_try
 from app.session.serving import Server
 from app.session.talk import Chat
-from app.session.tuning import Tuning, advised, follow
 from app.session.views import Estimate, ModelEntry, ReadSpeeds
-from app.store import Profile, Store, StoredSweep
-from app.sweep.plan import make_plan
+from app.store import Calibration, Profile, Store, StoredSweep
 from app.telemetry import Telemetry
 
 CHAT_N_CTX = 4096
-
-
-class Probing(Protocol):
-    """Finds probes: this machine's, or a recorded machine's (``probes.registry``)."""
-
-    def detect(self) -> ProbeSet:
-        """Return the probes of this machine."""
-        ...
-
-    def replay(self, directory: Path | str) -> ProbeSet:
-        """Return probes that show a recorded machine."""
-        ...
-
-    def record(self, directory: Path | str) -> Path:
-        """Write a recording of this machine and return its file."""
-        ...
-
-    def ram_read_gb_s(self, n_threads: int, cache_bytes: int | None = None) -> float | None:
-        """Measure how fast this machine reads RAM, 10⁹ bytes per second."""
-        ...
-
-    def disk_read_mb_s(self, path: Path) -> float | None:
-        """Measure how fast a file's beginning comes from its disk, 10⁶ bytes per second."""
-        ...
 
 
 class Session:
@@ -128,7 +108,8 @@ class Session:
             EnvironmentProblem: No worker can be had, or the recording cannot be read.
         """
         machine = self._machine
-        if machine is None or refresh or (wake and machine.engine is None):
+        unasked = machine is None or machine.engine is None
+        if machine is None or refresh or (unasked and self._may_ask(wake=wake)):
             probes = self._probe_set()
             infos = [info for probe in probes.gpus for info in probe.identify()]
             engine, problem = self._engine(wake=wake)
@@ -197,15 +178,24 @@ class Session:
         Raises:
             EnvironmentProblem: It is not there or not usable.
         """
-        return read_model(library.resolve_model(model))
+        return resolve_and_read(model)
 
     def models(self, folders: tuple[str, ...] = ()) -> tuple[ModelEntry, ...]:
-        """Return the models found on this machine, each with its verdict.
+        """Return the models found on this machine, each with its verdict and predicted speed.
 
         Args:
             folders: Folders of the user's own to look into, besides other programs'.
         """
-        return tuple(self._entry(found) for found in library.find_models(folders=folders))
+        scene = self._scene()
+        predictor = Predictor(scene.machine, self._opened_store())
+        deadline_s = time.monotonic() + LIST_S
+        find = partial(library.find_models, folders=folders)
+        found = within(LIST_S, "The model folders", find)
+        # one drive that stalls costs its own entry, and a few of them no more than the deadline
+        return tuple(
+            list_entry(scene, each, predictor, min(HEADER_S, deadline_s - time.monotonic()))
+            for each in found
+        )
 
     def estimate(
         self,
@@ -213,49 +203,31 @@ class Session:
         settings: Settings,
         *,
         headroom_bytes: int | None = None,
+        reserve_bytes: int = 0,
         exact: bool = False,
     ) -> Estimate:
-        """Return what ``settings`` need and the most that would fit.
+        """Return what ``settings`` need and the most that would fit; a sleeping GPU sleeps on.
 
         Args:
             spec: The model.
             settings: The configuration; its devices decide where it is placed.
             headroom_bytes: Memory to leave free per device; ``None`` = the rule.
-            exact: Ask the engine's dry run instead of the formula.
+            reserve_bytes: What else must fit on the first device (a projector, a draft model, a
+                game): the dry run does not count it.
+            exact: Ask the engine's dry run instead of the formula; not while a GPU sleeps.
         """
-        runnable(spec)
-        machine = self.machine(wake=True)
-        if exact:
-            rig, memory = open_rig(
-                spec, machine, self._launch,
-                devices=settings.devices, headroom_bytes=headroom_bytes,
-            )  # fmt: skip
-        else:
-            devices = usable_devices(machine, settings.devices)
-            rig, memory = None, memory_for(spec, machine, devices, headroom_bytes=headroom_bytes)
-        try:
-            return Estimate(
-                settings=settings,
-                estimate=memory.estimate(settings, exact=exact),
-                max_n_gpu_layers=memory.max_n_gpu_layers(settings, exact=exact),
-                max_n_ctx=memory.max_n_ctx(settings, exact=exact),
-            )
-        finally:
-            if rig is not None:
-                rig.close()
+        bounds = Bounds(headroom_bytes=headroom_bytes, reserve_bytes=reserve_bytes)
+        return estimate(self._scene(), runnable(spec), settings, bounds, exact=exact)
 
-    def default_settings(self, spec: ModelSpec, n_ctx: int) -> Settings:
-        """Return sensible settings for an untuned model: every layer that fits."""
-        machine = self.machine(wake=True)
-        devices = usable_devices(machine)
-        base = Settings(
-            n_gpu_layers=0,
-            n_ctx=n_ctx,
-            n_threads=search_host(machine).cores_physical,
-            flash_attn=FlashAttn.AUTO,
-        )
-        layers = memory_for(spec, machine, devices).max_n_gpu_layers(base) or 0
-        return msgspec.structs.replace(base, n_gpu_layers=layers)
+    def default_settings(self, spec: ModelSpec, n_ctx: int, *, wake: bool = False) -> Settings:
+        """Return sensible settings for an untuned model: every layer that fits.
+
+        Args:
+            spec: The model.
+            n_ctx: Context over all slots, tokens.
+            wake: The model will be run: a sleeping GPU may be woken to see what it holds.
+        """
+        return default_settings(self._scene(wake=wake), spec, n_ctx)
 
     # --- trials and searches ---------------------------------------------------------------
 
@@ -266,8 +238,8 @@ class Session:
         machine = measurable(self.machine(wake=True))
         with self._lease("bench"):
             rig, _ = open_rig(
-                spec, machine, self._launch,
-                devices=request.settings.devices, telemetry=self.telemetry(),
+                spec, machine, self._launch, devices=request.settings.devices,
+                telemetry=self.telemetry(), learned=self._learned(),
             )  # fmt: skip
             try:
                 yield from rig.run_trial(request)
@@ -298,30 +270,53 @@ class Session:
         Raises:
             EnvironmentProblem: Model or engine cannot be used, or the request cannot be met.
         """
+        for event in self.tune_and_try(model, request, resume=resume, record=record, cancel=cancel):
+            if not isinstance(event, CommandChecked | DraftTried):
+                yield event
+
+    def tune_and_try(
+        self,
+        model: str,
+        request: SweepRequest,
+        *,
+        command: Command | None = None,
+        draft: str | None = None,
+        resume: bool = False,
+        record: str | None = None,
+        cancel: threading.Event,
+    ) -> Iterator[SweepEvent | CommandChecked | DraftTried]:
+        """Search as ``tune`` does, then try something of the user's beside the answer.
+
+        Args:
+            model: Path, id or ``demo``.
+            request: Goal, constraints and budget.
+            command: A llama.cpp command line, measured in turns with the answer.
+            draft: ``lookup`` or a draft model, compared with decoding without.
+            resume: As for ``tune``.
+            record: As for ``tune``.
+            cancel: Set it to stop; what was measured is kept.
+
+        Raises:
+            EnvironmentProblem: Model or engine cannot be used, or the request cannot be met.
+        """
         self._must_be_here()
         spec = runnable(self.inspect(model))
+        drafter = None if draft in (None, LOOKUP) else runnable(self.inspect(draft))
         machine = measurable(self.machine(wake=True))
+        extras = Extras(command=command, draft=draft, drafter=drafter)
+        place = Place(
+            machine=machine,
+            launch=self._launch,
+            telemetry=self.telemetry(),
+            store=self._opened_store(),
+            ram_read=self._ram_read,
+            learned=self._learned(),
+            host_now=self._probe_set().host.identify,
+        )
         with self._lease("tune"):
-            rig, _ = open_rig(
-                spec, machine, self._launch, devices=request.devices,
-                headroom_bytes=request.headroom_bytes, telemetry=self.telemetry(),
-            )  # fmt: skip
-            try:
-                tuning = Tuning(self._opened_store(), spec, machine, request)
-                resumed = tuning.interrupted() if resume else None
-                plan = make_plan(request, rig.space(), rig.dry_run)
-                if resume:
-                    found = tuning.changes() if resumed is None else ("resumed",)
-                    notes = (*plan.notes, *(found or ("nothing_to_resume",)))
-                    plan = msgspec.structs.replace(plan, notes=notes)
-                plan = msgspec.structs.replace(plan, findings=plan_findings(machine, plan))
-                path = Path(record) if record else None
-                host_now = self._probe_set().host.identify
-                yield from tuning.run(
-                    plan, rig, cancel, resumed=resumed, record=path, host_now=host_now
-                )
-            finally:
-                rig.close()
+            yield from search_and_try(
+                spec, request, place, cancel, extras=extras, resume=resume, record=record
+            )
 
     def sweep_caps(
         self,
@@ -355,16 +350,20 @@ class Session:
         self, path: Path, request: SweepRequest, seed: int | None, cancel: threading.Event
     ) -> Iterator[SweepEvent]:
         """Run a search against a recorded machine; no model and no engine is needed."""
-        rig = ReplayRig(path, seed, headroom_bytes=request.headroom_bytes)
-        plan = make_plan(request, rig.space(), rig.dry_run)
-        # Of the machine it was recorded on nothing is known but what the plan holds.
-        machine = Machine(host=HostInfo(os="unknown"))
-        plan = msgspec.structs.replace(plan, findings=plan_findings(machine, plan))
-        for event in follow(plan, rig, cancel):
-            if isinstance(event, SweepFinished):
-                yield SweepFinished(result=advised(event.result, machine, plan))
-            else:
+        for event in replay_and_check(path, request, seed, cancel):
+            if not isinstance(event, CommandChecked):
                 yield event
+
+    def check_replay(
+        self,
+        path: Path,
+        command: Command,
+        request: SweepRequest,
+        seed: int | None,
+        cancel: threading.Event,
+    ) -> Iterator[SweepEvent | CommandChecked]:
+        """Search and check a command line against a recorded machine."""
+        yield from replay_and_check(path, request, seed, cancel, command)
 
     # --- what was kept ---------------------------------------------------------------------
 
@@ -434,7 +433,7 @@ class Session:
         """
         if self._replay is not None:
             return read_engine(Path(self._replay)), None
-        if not wake and self._is_a_gpu_asleep():
+        if not self._may_ask(wake=wake):
             return None, None
         try:
             return ask_engine(self._launch), None
@@ -460,7 +459,7 @@ class Session:
         except EnvironmentProblem:
             for found in sorted(library.find_models(), key=lambda m: m.file_bytes):
                 with suppress(EnvironmentProblem):
-                    return runnable(read_model(found.path))
+                    return runnable(read_header(Path(found.path), HEADER_S))
             raise
 
     def _ram_read(self) -> float | None:
@@ -470,6 +469,10 @@ class Session:
             self._ram_gb_s = self._probing.ram_read_gb_s(host.cores_physical or 1, host.l3_bytes)
         return self._ram_gb_s
 
+    def _may_ask(self, *, wake: bool) -> bool:
+        """Return whether the engine may be asked: listing devices wakes a sleeping GPU."""
+        return self._replay is None and (wake or not self._is_a_gpu_asleep())
+
     def _is_a_gpu_asleep(self) -> bool:
         if self._telemetry is not None:
             keys = self._telemetry.keys()
@@ -477,6 +480,23 @@ class Session:
         else:
             samples = [s for probe in self._probe_set().gpus for s in probe.sample()]
         return any(s.power_state is PowerState.ASLEEP for s in samples)
+
+    def _scene(self, *, wake: bool = False) -> Scene:
+        """Return the machine as an estimate sees it; nothing is woken unless asked."""
+        machine = self.machine(wake=wake)
+        readings = read_now(machine, self._probe_set(), self._telemetry)
+        return Scene(with_ram_of_now(machine, readings), readings, self._learned(), self._launch)
+
+    def _learned(self) -> Learned:
+        """Return the calibrations; an estimate needs no store, and a trial fails for none."""
+
+        def keep(seen: Calibration) -> None:
+            with contextlib.suppress(EnvironmentProblem):
+                self._opened_store().add_calibration(seen)
+
+        with contextlib.suppress(EnvironmentProblem):
+            return Learned(self._opened_store().calibrations(), keep)
+        return Learned()
 
     def _opened_store(self) -> Store:
         if self._store is None:
@@ -505,7 +525,8 @@ class Session:
         profile = self._profile_for(spec, profile_id)
         notes = []
         if profile is None:
-            settings = self.default_settings(spec, min(CHAT_N_CTX, spec.n_ctx_train or CHAT_N_CTX))
+            n_ctx = min(CHAT_N_CTX, spec.n_ctx_train or CHAT_N_CTX)
+            settings = self.default_settings(spec, n_ctx, wake=True)
             notes.append("No tuned profile for this model yet; using defaults that fit.")
         else:
             settings = profile.settings
@@ -526,21 +547,3 @@ class Session:
             return self.profile(profile_id)
         stored = self._opened_store().profiles(spec.fingerprint)
         return stored[0] if stored else None
-
-    def _entry(self, found: library.FoundModel) -> ModelEntry:
-        entry = ModelEntry(
-            id=found.id,
-            origin=found.origin,
-            name=found.name,
-            path=found.path,
-            file_bytes=found.file_bytes,
-        )
-        try:
-            spec = runnable(read_model(found.path))
-            settings = Settings(n_gpu_layers=spec.max_gpu_layers)
-            verdict = Verdict.UNKNOWN
-            if self.machine().engine is not None:  # a list wakes no sleeping GPU
-                verdict = self.estimate(spec, settings).estimate.verdict
-        except EnvironmentProblem as problem:
-            return msgspec.structs.replace(entry, problem=problem.info.message)
-        return msgspec.structs.replace(entry, arch=spec.arch, quant=spec.ftype, verdict=verdict)

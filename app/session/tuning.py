@@ -1,14 +1,14 @@
 """Runs a search so that nothing measured is lost: every trial is stored before the next one."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
 from app.advice.rules import result_findings
-from app.domain.errors import EnvironmentProblem
-from app.domain.events import SweepEvent, SweepFinished, TrialFinished
+from app.domain.errors import EnvironmentProblem, ErrorInfo
+from app.domain.events import SweepEvent, SweepFinished, TrialFinished, TrialProgress
 from app.domain.machine import HostInfo, Machine
 from app.domain.model import ModelSpec
 from app.domain.outcome import Outcome
@@ -34,6 +34,7 @@ def follow(
     prior: Sequence[Trial] = (),
     keep: Callable[[Trial], None] = lambda _: None,
     record: Path | None = None,
+    broken: Callable[[], ErrorInfo | None] = lambda: None,
 ) -> Iterator[SweepEvent]:
     """Yield the events of a search; ``cancel`` ends it with everything measured so far.
 
@@ -44,6 +45,7 @@ def follow(
         prior: Trials of an interrupted search.
         keep: Called with each finished trial before anything else happens.
         record: File to write the search to, as a replay.
+        broken: Asked after each trial: why what follows would not belong to what was measured.
 
     Raises:
         EnvironmentProblem: The recording could not be written; told before anything is loaded.
@@ -57,12 +59,13 @@ def follow(
         if isinstance(event, TrialFinished):
             keep(event.trial)
             trials.append(event.trial)
-        if cancel.is_set() and not isinstance(event, SweepFinished):
+        why = broken() if isinstance(event, TrialFinished) else None
+        if (why or cancel.is_set()) and not isinstance(event, SweepFinished):
             close = getattr(events, "close", None)
             if close is not None:
                 close()
             yield event
-            event = cancelled(plan, rig, trials, dry_runs)  # noqa: PLW2901 - the last one
+            event = cancelled(plan, rig, trials, dry_runs, why)  # noqa: PLW2901 - the last one
         if isinstance(event, SweepFinished) and record is not None:
             replay = recorded(plan, trials, dry_runs)
             event = _written(event, replay, record)  # noqa: PLW2901
@@ -87,6 +90,16 @@ def advised(
     return msgspec.structs.replace(result, findings=found)
 
 
+def with_reserve(replay: Replay, reserve_bytes: int) -> Replay:
+    """Return ``replay`` with that much less free on its first device."""
+    if not (reserve_bytes and replay.devices):
+        return replay
+    first, *others = replay.devices
+    left = max(0, first.free_bytes - reserve_bytes)
+    first = msgspec.structs.replace(first, free_bytes=left)
+    return msgspec.structs.replace(replay, devices=(first, *others))
+
+
 def _written(event: SweepFinished, replay: Replay, path: Path) -> SweepFinished:
     """Write the recording; where that fails, the result is kept and says so."""
     try:
@@ -95,6 +108,15 @@ def _written(event: SweepFinished, replay: Replay, path: Path) -> SweepFinished:
         error = event.result.error or problem.info
         return SweepFinished(result=msgspec.structs.replace(event.result, error=error))
     return event
+
+
+LookAgain = Callable[[SweepResult], Generator[TrialProgress, None, SweepResult]]
+
+
+def unchanged(result: SweepResult) -> Generator[TrialProgress, None, SweepResult]:
+    """Return ``result`` as it is."""
+    yield from ()
+    return result
 
 
 class Tuning:
@@ -116,6 +138,7 @@ class Tuning:
         self._machine = machine
         self._request = request
         self._fingerprint = sweep_fingerprint(spec, machine, request)
+        self._stamps = _stamps(spec)
 
     def interrupted(self) -> tuple[int, tuple[Trial, ...]] | None:
         """Return number and trials of an interrupted search of the same kind."""
@@ -141,9 +164,18 @@ class Tuning:
         *,
         resumed: tuple[int, tuple[Trial, ...]] | None = None,
         record: Path | None = None,
-        host_now: Callable[[], HostInfo] | None = None,
+        look_again: LookAgain = unchanged,
     ) -> Iterator[SweepEvent]:
-        """Yield the events of the search; the result carries the stored profile's id."""
+        """Yield the events of the search; the result carries the stored profile's id.
+
+        Args:
+            plan: What to do.
+            rig: Where to run it.
+            cancel: Set it to stop.
+            resumed: Number and trials of an interrupted search to go on with.
+            record: File to write the search to, as a replay.
+            look_again: Adds to the result what another look at the loaded model shows.
+        """
         if resumed is None:
             prior: tuple[Trial, ...] = ()
             sweep_id = self._store.start_sweep(
@@ -161,14 +193,26 @@ class Tuning:
         def keep(trial: Trial) -> None:
             self._store.add_trial(sweep_id, trial)
 
-        for event in follow(plan, rig, cancel, prior=prior, keep=keep, record=record):
+        for event in follow(
+            plan, rig, cancel, prior=prior, keep=keep, record=record, broken=self._replaced
+        ):
             if isinstance(event, SweepFinished):
-                result = advised(event.result, self._machine, plan, host_now)
+                result = yield from look_again(event.result)
                 result = self._with_profile(result, sweep_id)
                 self._store.finish_sweep(sweep_id, result)
                 yield SweepFinished(result=result)
             else:
                 yield event
+
+    def _replaced(self) -> ErrorInfo | None:
+        """Return what to say when the model's files are no longer those of the first trial."""
+        if _stamps(self._spec) == self._stamps:
+            return None
+        return ErrorInfo(
+            code="model_replaced",
+            message=f"The file of {self._spec.name} was replaced while it was being measured.",
+            hint="What was measured belongs to the old file. Start again with the new one.",
+        )
 
     def _with_profile(self, result: SweepResult, sweep_id: int) -> SweepResult:
         best = result.recommended
@@ -195,3 +239,16 @@ class Tuning:
             engine=engine_name(self._machine.engine),
             sweep_id=sweep_id,
         )
+
+
+def _stamps(spec: ModelSpec) -> tuple[tuple[int, int, int] | None, ...]:
+    """Return what changes when one of the model's files is replaced or written to."""
+    found: list[tuple[int, int, int] | None] = []
+    for name in spec.files:
+        try:
+            status = Path(name).stat()
+        except OSError:
+            found.append(None)
+        else:
+            found.append((status.st_ino, status.st_size, status.st_mtime_ns))
+    return tuple(found)

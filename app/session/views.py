@@ -6,6 +6,28 @@ from app.domain.settings import Settings
 from app.domain.units import MISSING, significant
 
 
+class IfClosed(Record, frozen=True, kw_only=True):
+    """What would fit if a program that holds GPU memory were closed.
+
+    Attributes:
+        device: Device it holds memory of.
+        pid: Its process.
+        name: Its name, where the system tells it.
+        vram_bytes: What it holds there.
+        verdict: Whether the configuration would fit then.
+        max_n_gpu_layers: Most layers that would fit.
+        max_n_ctx: Longest context that would fit, tokens.
+    """
+
+    device: str
+    pid: int
+    name: str | None
+    vram_bytes: int
+    verdict: Verdict
+    max_n_gpu_layers: int | None
+    max_n_ctx: int | None
+
+
 class Estimate(Record, frozen=True, kw_only=True):
     """A configuration's need and the most that would fit around it.
 
@@ -14,12 +36,37 @@ class Estimate(Record, frozen=True, kw_only=True):
         estimate: Its need and verdict per device.
         max_n_gpu_layers: Most layers that fit at this context; ``None`` = not known.
         max_n_ctx: Longest context that fits at these layers, tokens; ``None`` = not known.
+        min_n_cpu_moe: Fewest layers whose experts must stay in RAM for the rest to fit; ``None``
+            for a model without experts, or when nothing helps.
+        cheapest_kv: Type of K and V that loses least among those with which it fits.
+        next_layer_bytes: What one more GPU layer costs over all devices, beyond the layers asked
+            for or the most that fit; ``None`` = all are there.
+        if_closed: The programs that hold most memory of the devices used.
     """
 
     settings: Settings
     estimate: MemoryEstimate
     max_n_gpu_layers: int | None
     max_n_ctx: int | None
+    min_n_cpu_moe: int | None = None
+    cheapest_kv: str | None = None
+    next_layer_bytes: int | None = None
+    if_closed: tuple[IfClosed, ...] = ()
+
+
+class Prediction(Record, frozen=True, kw_only=True):
+    """Decode speed of a model on this machine, and what it rests on.
+
+    Attributes:
+        tok_s: Tokens per second; ``None`` = nothing can be said.
+        source: ``measured`` (tuned here), ``estimated`` (from other models' measurements here) or
+            ``bound`` (at most, from the measured speed of RAM).
+        reason: Why there is none: ``nothing_measured``, ``gpu_asleep`` or ``not_usable``.
+    """
+
+    tok_s: float | None = None
+    source: str | None = None
+    reason: str | None = None
 
 
 class ModelEntry(Record, frozen=True, kw_only=True):
@@ -34,7 +81,8 @@ class ModelEntry(Record, frozen=True, kw_only=True):
         arch: Architecture, ``None`` when the header cannot be read.
         quant: File type such as ``Q4_K_M``.
         verdict: Whether all layers fit the devices (RAM when there is none).
-        predicted_tok_s: Decode speed by the bandwidth formula, estimated.
+        predicted_tok_s: ``predicted.tok_s``.
+        predicted: Decode speed here, tagged, or why there is none.
         problem: Why it cannot be used, if so.
     """
 
@@ -47,6 +95,7 @@ class ModelEntry(Record, frozen=True, kw_only=True):
     quant: str | None = None
     verdict: Verdict = Verdict.UNKNOWN
     predicted_tok_s: float | None = None
+    predicted: Prediction = Prediction()
     problem: str | None = None
 
 

@@ -1,5 +1,9 @@
 """What real loads taught about the memory llama.cpp does not count."""
 
+import sqlite3
+
+import msgspec
+
 from app.store.database import Database, now_utc, to_text
 from app.store.records import Calibration, CalibrationKey
 
@@ -7,17 +11,10 @@ from app.store.records import Calibration, CalibrationKey
 class Calibrations(Database):
     """The part of the store that holds calibrations."""
 
-    def calibration(self, key: CalibrationKey) -> Calibration | None:
-        """Return what is known for exactly this key."""
-        rows = self._rows("SELECT * FROM calibrations WHERE key = ?", to_text(key))
-        if not rows:
-            return None
-        return Calibration(
-            key=key,
-            driver_context_bytes=rows[0]["driver_context_bytes"],
-            growth_bytes=rows[0]["growth_bytes"],
-            n_loads=rows[0]["n_loads"],
-        )
+    def calibrations(self) -> tuple[Calibration, ...]:
+        """Return everything learned; a row that cannot be read is left out."""
+        rows = self._rows("SELECT * FROM calibrations")
+        return tuple(found for row in rows if (found := _calibration(row)) is not None)
 
     def add_calibration(self, seen: Calibration) -> None:
         """Add what a real load showed; the largest sizes stay, for a bound must hold."""
@@ -35,3 +32,16 @@ class Calibrations(Database):
                     now_utc(),
                 ),
             )
+
+
+def _calibration(row: sqlite3.Row) -> Calibration | None:
+    try:
+        key = msgspec.json.decode(row["key"], type=CalibrationKey)
+    except msgspec.DecodeError:
+        return None
+    return Calibration(
+        key=key,
+        driver_context_bytes=row["driver_context_bytes"],
+        growth_bytes=row["growth_bytes"],
+        n_loads=row["n_loads"],
+    )

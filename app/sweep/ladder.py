@@ -112,7 +112,7 @@ class Bounds:
             return True
         headroom = self._headroom_bytes
         wanted = device.headroom_bytes if headroom is None else headroom
-        return device.free_bytes - device.total_bytes >= wanted
+        return device.free_bytes - device.total_bytes - device.reserve_bytes >= wanted
 
     def _largest(
         self, ladder: tuple[Rung, ...], base: Settings, holds: Callable[[Settings], bool]

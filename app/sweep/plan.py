@@ -52,6 +52,7 @@ def make_plan(
     _check_numbers(request)
     _check_pins(request, space)
     _check_devices(request, space)
+    _check_headroom(request, space)
     _check_size(space)
     workload, notes = timed_workload(request, space)
     plan = SweepPlan(
@@ -232,6 +233,21 @@ def _check_devices(request: SweepRequest, space: SearchSpace) -> None:
         if device not in known:
             hint = f"There is: {', '.join(known) or 'only the CPU'}."
             raise UsageProblem("unknown_device", f"There is no device {device!r}.", hint)
+
+
+def _check_headroom(request: SweepRequest, space: SearchSpace) -> None:
+    """Refuse a headroom that leaves nothing of any device: the CPU would answer unasked."""
+    used = [d for d in space.devices if not request.devices or d.id in request.devices]
+    most = max((d.free_bytes for d in used), default=None)
+    wanted = request.headroom_bytes
+    if wanted is None or most is None or wanted < most or request.pinned.get("n_gpu_layers") == 0:
+        return
+    message = (
+        f"A headroom of {format_bytes(wanted)} leaves nothing of the devices: "
+        f"at most {format_bytes(most)} are free on one of them."
+    )
+    hint = "Ask for less headroom, or for the CPU alone with --pin n_gpu_layers=0."
+    raise UsageProblem("headroom_too_large", message, hint)
 
 
 def _check_size(space: SearchSpace) -> None:

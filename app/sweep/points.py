@@ -45,6 +45,7 @@ class Point(Record, frozen=True, kw_only=True):
         device_bytes: Need per device.
         growth_bytes: Growth of shared memory, ``None`` if not known.
         disturbed: Whether something slowed down every trial of it.
+        is_reference: Whether it is measured for comparison only: the user pinned something else.
     """
 
     settings: Settings
@@ -58,6 +59,7 @@ class Point(Record, frozen=True, kw_only=True):
     device_bytes: dict[str, int] = {}
     growth_bytes: int | None = None
     disturbed: bool = False
+    is_reference: bool = False
 
     @property
     def rung(self) -> Rung:
@@ -97,7 +99,8 @@ class Point(Record, frozen=True, kw_only=True):
     @property
     def is_clean(self) -> bool:
         """Whether it has a speed, may win and did not use shared memory."""
-        return self.request is not None and OUTCOMES[self.outcome].may_win and not self.grew
+        may_win = OUTCOMES[self.outcome].may_win and not self.is_reference
+        return self.request is not None and may_win and not self.grew
 
 
 def measured_settings(trial: Trial) -> Settings:

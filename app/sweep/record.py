@@ -90,7 +90,7 @@ def _measured(
     """Return one point of repeated trials: the largest workload counts, undisturbed first."""
     planned = dry_runs.get(group[-1].request.settings)
     n_bytes = group[-1].device_bytes if planned is None else planned.device_bytes()
-    growth = max((t.shared_growth_bytes or 0 for t in group), default=0)
+    growth = max(0, *(t.shared_growth_bytes or 0 for t in group))
     good = [t for t in group if usable(t)]
     if not good or not usable(group[-1]):
         return ReplayPoint(

@@ -109,7 +109,24 @@ class Search:
 
     def points(self) -> dict[Settings, Point]:
         """Return every configuration timed at the goal's depth."""
-        return build_points(self.trials, self.workload, self.demand)
+        found = build_points(self.trials, self.workload, self.demand)
+        if not self.plan.request.pinned:
+            return found
+        mark = msgspec.structs.replace
+        return {
+            s: p if self._keeps_pins(s) else mark(p, is_reference=True) for s, p in found.items()
+        }
+
+    def _keeps_pins(self, settings: Settings) -> bool:
+        """Whether ``settings`` are what the user pinned (the references are not)."""
+        wanted = dict(self.plan.request.pinned)
+        if "n_ctx" in wanted:
+            wanted["n_ctx"] = self.plan.n_ctx
+        if not self.plan.space.model.n_expert:
+            wanted.pop("n_cpu_moe", None)
+        if wanted.get("flash_attn") == FlashAttn.AUTO:
+            del wanted["flash_attn"]
+        return all(getattr(settings, name) == value for name, value in wanted.items())
 
     @property
     def workload(self) -> Workload:

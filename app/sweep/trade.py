@@ -30,7 +30,7 @@ def variants(s: Search, at: Settings) -> Iterator[Settings]:
 def learn_here(s: Search, here: Settings, at: Settings) -> Asking[None]:
     """Screen on the loaded placement of ``here`` the larger batches that do not fit at ``at``'s."""
     point = s.point(here)
-    if point is None or point.request is None:
+    if point is None or point.request is None or s.request_is_pinned("n_ubatch"):
         return
     local = _moved(at, here)
     for n in ubatches(at):

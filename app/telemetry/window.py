@@ -92,7 +92,10 @@ def summarise(
             busy and how hot the device was. ``None`` = it all counts.
     """
     if not gpus:
-        return None, "no_probe"
+        # without a GPU there is one thing to tell: that the power changed under the trial
+        disturbed = _disturbed({}, host, own_pids)
+        seen = TelemetryWindow(n_samples=len(host), disturbed=disturbed)
+        return (seen, None) if disturbed else (None, "no_probe")
     enough = {key: kept for key, sources in gpus.items() if (kept := _enough(sources))}
     if not enough:
         return None, "too_few_samples"

@@ -7,6 +7,7 @@ from typing import BinaryIO
 
 # STD_INPUT_HANDLE and STD_OUTPUT_HANDLE (winbase.h)
 _STD_INPUT, _STD_OUTPUT = -10, -11
+EXIT_NO_ENGINE = 3
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -22,19 +23,40 @@ def main(argv: list[str] | None = None) -> int:
     os.environ["GGML_NO_BACKTRACE"] = "1"
     if options.engine_dir:
         os.environ["LLAMA_CPP_LIB_PATH"] = os.path.abspath(options.engine_dir)  # noqa: PTH100
-    from app.worker.serve import serve
-
-    code = serve(
-        fd,
-        requests,
-        rpc=tuple(options.rpc),
-        engine_dir=options.engine_dir,
-        pins=dict(pin.split("=", 1) for pin in options.pin),
-    )
+    try:
+        from app.worker.serve import serve
+    except (AttributeError, ImportError, OSError) as error:
+        code = refuse(fd, options.engine_dir, error)
+    else:
+        code = serve(
+            fd,
+            requests,
+            rpc=tuple(options.rpc),
+            engine_dir=options.engine_dir,
+            pins=dict(pin.split("=", 1) for pin in options.pin),
+        )
     sys.stderr.flush()
     # not a plain return: a driver's exit handlers may hang, and the thread that waits for stdin
     # would make the interpreter fail at its end; everything was released before
     os._exit(code)
+
+
+def refuse(fd: int, engine_dir: str | None, error: Exception) -> int:
+    """Tell the parent why the engine's libraries cannot be used, and return the exit code."""
+    from app.domain.errors import ErrorInfo
+    from app.domain.outcome import Outcome
+    from app.worker.protocol import Codec, Failed
+
+    where = f"The libraries in {engine_dir} cannot be used" if engine_dir else "No engine"
+    hint = (
+        "Name the folder that holds libllama and the ggml libraries of a llama.cpp as old as "
+        "RigTune's own."
+        if engine_dir
+        else "Reinstall RigTune."
+    )
+    info = ErrorInfo(code="engine_unusable", message=f"{where}: {error}.", hint=hint)
+    os.write(fd, Codec().encode(Failed(outcome=Outcome.LOAD_FAILED, error=info), t_ns=0))
+    return EXIT_NO_ENGINE
 
 
 def take_over_stdout() -> int:

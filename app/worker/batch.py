@@ -17,10 +17,12 @@ _ABORTED, _NO_SLOT = 2, 1
 class Tokens:
     """Tokens of one or more sequences, one sequence after the other, as llama.cpp reads them.
 
-    Only the last token of each sequence asks for logits.
+    Only the last token of each sequence asks for logits, unless all shall.
     """
 
-    def __init__(self, sequences: Sequence[Sequence[int]], start: int) -> None:
+    def __init__(
+        self, sequences: Sequence[Sequence[int]], start: int, *, all_logits: bool = False
+    ) -> None:
         """Lay out ``sequences``, each beginning at position ``start`` of its own sequence."""
         self.n_seq = len(sequences)
         total = sum(len(s) for s in sequences)
@@ -35,7 +37,7 @@ class Tokens:
             *(base + index * _INT for index, s in enumerate(sequences) for _ in s)
         )
         self._logits = (ctypes.c_int8 * total)(
-            *(int(i == len(s) - 1) for s in sequences for i in range(len(s)))
+            *(int(all_logits or i == len(s) - 1) for s in sequences for i in range(len(s)))
         )
         self._total = total
 

@@ -95,18 +95,28 @@ def name_of(handle: int) -> str:
     return _given.get(handle) or str(native.dev_name(handle).decode())
 
 
-def engine_info() -> EngineInfo:
-    """Return the build, its backends and every device but the CPU."""
+def engine_info(engine_dir: str | None = None) -> EngineInfo:
+    """Return the build, its backends and every device but the CPU.
+
+    Args:
+        engine_dir: Folder of the user's own build; its libraries know their commit themselves.
+    """
     count = native.reg_count()
     names = [native.reg_name(native.reg_get(i)).decode() for i in range(count)]
     return EngineInfo(
         version=native.binding_version,
         llama_version=llama.llama_version().decode(),
-        commit=_COMMITS.get(native.binding_version),
+        commit=_own_commit() if engine_dir else _COMMITS.get(native.binding_version),
         backends=tuple(dict.fromkeys(name.partition("[")[0] for name in names)),
         devices=tuple(describe(handle) for handle in gpu_handles()),
         supports_offload=bool(llama.llama_supports_gpu_offload()),
+        directory=str(Path(engine_dir).absolute()) if engine_dir else None,
     )
+
+
+def _own_commit() -> str | None:
+    commit = (native.ggml_commit() or b"").decode(errors="replace")
+    return commit if commit not in {"", "unknown"} else None
 
 
 def gpu_handles() -> list[int]:

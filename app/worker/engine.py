@@ -13,7 +13,7 @@ from app.domain.causes import find_cause, shorten
 from app.domain.memory import DeviceMemory
 from app.domain.outcome import Outcome
 from app.domain.settings import FlashAttn, LoadMode, Settings
-from app.worker import devices, memory_breakdown, native, parameters
+from app.worker import devices, memory_breakdown, memory_log, native, parameters
 from app.worker.cancel import CancelFlag, Cancelled, EngineFailure
 from app.worker.enginelog import EngineLog
 from app.worker.native import llama
@@ -25,8 +25,19 @@ _F32_BYTES = 4
 class Model:
     """Weights in place (or only planned), and what llama.cpp says about them."""
 
-    def __init__(self, handle: int, path: str, settings: Settings, names: list[str]) -> None:
-        """Describe ``handle``, loaded from ``path`` with ``settings`` onto devices ``names``."""
+    def __init__(
+        self,
+        handle: int,
+        path: str,
+        settings: Settings,
+        names: list[str],
+        *,
+        is_planned: bool = False,
+    ) -> None:
+        """Describe ``handle``, loaded (or planned) from ``path`` onto devices ``names``."""
+        self.is_planned = is_planned
+        # of the load's log; needed only where the engine cannot be asked
+        self.sizes: memory_log.Sizes = {}
         self.handle = handle
         self.path = path
         self.key = settings.load_key
@@ -62,8 +73,11 @@ class Model:
 class Context:
     """A context on a model: what decodes."""
 
-    def __init__(self, handle: int, model: Model, settings: Settings) -> None:
-        """Wrap ``handle``, whose effective settings are ``settings``."""
+    def __init__(
+        self, handle: int, model: Model, settings: Settings, sizes: memory_log.Sizes | None = None
+    ) -> None:
+        """Wrap ``handle``, whose effective settings are ``settings``; ``sizes`` are its log's."""
+        self._sizes = sizes or {}
         self.handle = handle
         self.model = model
         self.settings = settings
@@ -72,12 +86,19 @@ class Context:
 
     def devices(self) -> tuple[DeviceMemory, ...]:
         """Return the bytes per device that model and context hold."""
-        outputs = max(self.settings.n_seq_max, 1)
+        output_bytes = max(self.settings.n_seq_max, 1) * self.model.n_vocab * _F32_BYTES
+        if native.breakdown_function() is None and self._sizes:
+            return memory_log.device_memory(
+                self.model.sizes | self._sizes,
+                self.model.devices,
+                output_bytes=output_bytes,
+                is_planned=self.model.is_planned,
+            )
         return memory_breakdown.device_memory(
             self.handle,
             self.model.devices,
             is_recurrent=self.model.is_recurrent,
-            output_bytes=outputs * self.model.n_vocab * _F32_BYTES,
+            output_bytes=output_bytes,
         )
 
     def free(self) -> None:
@@ -120,6 +141,19 @@ class Engine:
             raise EngineFailure(Outcome.UNSUPPORTED, "not_loaded", "No model is loaded.")
         return self.model
 
+    @contextmanager
+    def beside(self, path: str, settings: Settings) -> Iterator[Model]:
+        """Give a second model beside the loaded one and release it afterwards.
+
+        Raises:
+            EngineFailure: The engine refused; or the parent cancelled.
+        """
+        model = self._load(path, settings, lambda _: None)
+        try:
+            yield model
+        finally:
+            model.free()
+
     def unload(self) -> None:
         """Release the loaded weights, if any."""
         if self.model:
@@ -132,8 +166,6 @@ class Engine:
         Raises:
             EngineFailure: The engine refuses the settings or does not offer the numbers.
         """
-        if native.breakdown_function() is None:
-            memory_breakdown.read_breakdown(0)
         # the planned model is never mapped, so both load modes share it
         planned = msgspec.structs.replace(settings, load_mode=LoadMode.NONE)
         model = self._planned
@@ -144,26 +176,31 @@ class Engine:
             return context.devices(), context.settings
 
     @contextmanager
-    def context(self, model: Model, settings: Settings) -> Iterator[Context]:
+    def context(self, model: Model, settings: Settings, n_outputs: int = 1) -> Iterator[Context]:
         """Give a context and release it afterwards.
+
+        Args:
+            model: What to decode with.
+            settings: Its settings.
+            n_outputs: Rows of logits a batch may ask for.
 
         Raises:
             EngineFailure: The engine refused to create it.
         """
-        context = self.open_context(model, settings)
+        context = self.open_context(model, settings, n_outputs)
         try:
             yield context
         finally:
             context.free()
 
-    def open_context(self, model: Model, settings: Settings) -> Context:
+    def open_context(self, model: Model, settings: Settings, n_outputs: int = 1) -> Context:
         """Create a context; the caller frees it.
 
         Raises:
             EngineFailure: The engine refused to create it.
         """
         effective = model.effective(settings)
-        params = parameters.context_params(effective, self.cancel)
+        params = parameters.context_params(effective, self.cancel, n_outputs)
         handle = llama.llama_init_from_model(model.handle, params)
         if not handle:
             raise self.failure(Outcome.UNSUPPORTED, "context_refused", "create a context")
@@ -176,7 +213,7 @@ class Engine:
             n_threads_batch=int(llama.llama_n_threads_batch(handle)),
             flash_attn=self._flash_attn(effective.flash_attn),
         )
-        return Context(handle, model, taken)
+        return Context(handle, model, taken, self._logged_sizes(model.devices))
 
     def failure(self, outcome: Outcome, code: str, what: str) -> EngineFailure:
         """Return why the engine did not do ``what``: its own words, or the defaults given."""
@@ -223,7 +260,16 @@ class Engine:
         handle = llama.llama_model_load_from_file(os.fsencode(path), params)
         if not handle:
             raise self.failure(Outcome.LOAD_FAILED, "load_failed", f"load {Path(path).name}")
-        return Model(handle, path, settings, names)
+        model = Model(handle, path, settings, names, is_planned=no_alloc)
+        sizes = self._logged_sizes(names)
+        model.sizes = {key: n for key, n in sizes.items() if key[1] == "model"}
+        return model
+
+    def _logged_sizes(self, names: list[str]) -> memory_log.Sizes:
+        """Return the buffers of this request's log, where the engine cannot be asked."""
+        if native.breakdown_function() is not None:
+            return {}
+        return memory_log.buffer_sizes(self.log.texts(), names)
 
     def _progress(self, on_progress: Callable[[float], None]) -> Callable[[float, object], bool]:
         last_ns = 0

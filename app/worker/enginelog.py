@@ -49,6 +49,10 @@ class EngineLog:
         """Return the warnings and errors since ``begin``, oldest first."""
         return [text for level, text in self._lines if level in {"warn", "error"}]
 
+    def texts(self) -> list[str]:
+        """Return every line since ``begin``, oldest first."""
+        return [text for _, text in self._lines]
+
     def has(self, fragment: str) -> bool:
         """Whether a line since ``begin`` contains ``fragment``."""
         return any(fragment in text for _, text in self._lines)

@@ -19,8 +19,13 @@ _EXPERTS = r"blk\.({layers})\.ffn_(up|down|gate|gate_up)_(ch|)exps"
 _OVERRIDE_INT, _OVERRIDE_TEXT = 0, 3
 
 
-def context_params(settings: Settings, cancel: CancelFlag) -> object:
+def context_params(settings: Settings, cancel: CancelFlag, n_outputs: int = 1) -> object:
     """Return ``llama_context_params`` for effective ``settings``.
+
+    Args:
+        settings: The settings.
+        cancel: Polled by the engine.
+        n_outputs: Rows of logits a batch may ask for; at least one per sequence are reserved.
 
     Raises:
         EngineFailure: A cache type is unknown.
@@ -31,7 +36,7 @@ def context_params(settings: Settings, cancel: CancelFlag) -> object:
     params.n_ubatch = settings.n_ubatch
     params.n_seq_max = max(settings.n_seq_max, 1)
     # rows of logits to reserve: the default, n_batch, costs n_ubatch × n_vocab × 4 bytes
-    params.n_outputs_max = max(settings.n_seq_max, 1)
+    params.n_outputs_max = max(settings.n_seq_max, n_outputs)
     params.n_threads = settings.n_threads
     params.n_threads_batch = settings.n_threads_batch
     params.flash_attn_type = _FLASH_ATTN[settings.flash_attn]

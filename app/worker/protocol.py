@@ -162,6 +162,40 @@ class CheckTemplate(Message, frozen=True, kw_only=True, tag="check_template"):
     template: str = ""
 
 
+class CheckOutput(Message, frozen=True, kw_only=True, tag="check_output"):
+    """Compare what the model would say next with that of a plain f16 cache, on a fixed text.
+
+    Attributes:
+        settings: The settings in question; the loaded weights stay as they are.
+        n_tok: Tokens of text to read, at most.
+    """
+
+    settings: Settings
+    n_tok: int
+
+
+class Speculate(Message, frozen=True, kw_only=True, tag="speculate"):
+    """Time greedy decode with and without drafted tokens, in turns, on the loaded weights.
+
+    Attributes:
+        settings: Context settings of the loaded model.
+        draft_path: First shard of a draft model; empty = drafts are looked up in the text so far.
+        draft_settings: How the draft model is loaded.
+        n_draft: Tokens drafted at once, at most.
+        n_gen: Tokens per pass.
+        n_turns: Passes of each kind.
+        max_s: Soft bound of the timed part, seconds; three turns are run regardless.
+    """
+
+    settings: Settings
+    draft_path: str
+    draft_settings: Settings
+    n_draft: int
+    n_gen: int
+    n_turns: int
+    max_s: float
+
+
 class Serve(Message, frozen=True, kw_only=True, tag="serve"):
     """Load a model and serve it over HTTP on loopback until ``cancel``.
 
@@ -345,6 +379,42 @@ class TemplateChecked(Message, frozen=True, kw_only=True, tag="check_template.fi
     builtin: str = ""
 
 
+class OutputChecked(Message, frozen=True, kw_only=True, tag="check_output.finished"):
+    """How far the distributions of the next token lie apart.
+
+    Attributes:
+        kl_mean_nats: Mean Kullback-Leibler divergence from the reference, nats.
+        kl_max_nats: Largest of them.
+        same_top: Places at which both find the same token likeliest.
+        n_places: Places compared.
+        n_tok: Tokens of text read.
+    """
+
+    kl_mean_nats: float
+    kl_max_nats: float
+    same_top: int
+    n_places: int
+    n_tok: int
+
+
+class Speculated(Message, frozen=True, kw_only=True, tag="speculate.finished"):
+    """Passes without and with drafts, taken in turns.
+
+    Attributes:
+        plain: Passes without.
+        drafted: Passes with.
+        n_drafted: Tokens drafted in all passes.
+        n_accepted: Of these, tokens the model would have written itself.
+        same_output: Whether both wrote the same tokens.
+    """
+
+    plain: tuple[Sample, ...]
+    drafted: tuple[Sample, ...]
+    n_drafted: int
+    n_accepted: int
+    same_output: bool
+
+
 class ServeStarted(Message, frozen=True, kw_only=True, tag="serve.started"):
     """The server accepts requests.
 
@@ -402,6 +472,8 @@ Request = (
     | SetPace
     | Tokenize
     | CheckTemplate
+    | CheckOutput
+    | Speculate
     | Serve
     | Cancel
     | Shutdown
@@ -422,6 +494,8 @@ Reply = (
     | GenerateFinished
     | TokenizeFinished
     | TemplateChecked
+    | OutputChecked
+    | Speculated
     | ServeStarted
     | ServeProgress
     | ServeFinished

@@ -9,13 +9,14 @@ from typing import BinaryIO
 
 from app.domain.causes import shorten
 from app.domain.errors import Bug, ErrorInfo
+from app.domain.memory import DeviceMemory
 from app.domain.outcome import Outcome
 from app.runtime import version
 from app.worker import devices as engine_devices
 from app.worker.bench import Trial
 from app.worker.cancel import CancelFlag, EngineFailure
 from app.worker.channel import Channel
-from app.worker.engine import Engine
+from app.worker.engine import Context, Engine
 from app.worker.enginelog import EngineLog
 from app.worker.generate import Generator
 from app.worker.prompt import build_prompt, tokenize
@@ -23,6 +24,7 @@ from app.worker.protocol import (
     NO_BREAKDOWN,
     PROTOCOL_VERSION,
     Bye,
+    CheckOutput,
     CheckTemplate,
     DryRun,
     DryRunFinished,
@@ -38,6 +40,7 @@ from app.worker.protocol import (
     RunTrial,
     Serve,
     Shutdown,
+    Speculate,
     Tokenize,
     TokenizeFinished,
     TrialFinished,
@@ -75,7 +78,7 @@ def serve(
         engine_devices.pin(pins)
         for endpoint in rpc:
             engine_devices.add_remote(endpoint)
-        info = engine_devices.engine_info()
+        info = engine_devices.engine_info(engine_dir)
     except EngineFailure as failure:
         channel.send(Failed(outcome=failure.outcome, error=failure.error))
         return EXIT_NO_ENGINE
@@ -129,6 +132,8 @@ class Worker:
                 return self._count(request)
             case CheckTemplate():
                 return check_template(self._engine.loaded(), request.template)
+            case CheckOutput() | Speculate():
+                return self._compare(request)
             case Serve():
                 return self._serve(request)
             case _:
@@ -149,6 +154,16 @@ class Worker:
 
         self._generator.release()
         return serve_openai(self._engine, self._channel, request)
+
+    def _compare(self, request: CheckOutput | Speculate) -> Message:
+        # they need numpy, and are rarely asked
+        from app.worker.selfcheck import check_output  # noqa: PLC0415
+        from app.worker.speculate import speculate  # noqa: PLC0415
+
+        self._generator.release()
+        if isinstance(request, CheckOutput):
+            return check_output(self._engine, request, self._channel.send)
+        return speculate(self._engine, request, self._channel.send)
 
     def _load(self, request: Load) -> Message:
         self._generator.release()
@@ -178,10 +193,20 @@ class Worker:
         self._generator.release()
         self._channel.send(TrialProgress(phase="context"))
         with self._engine.context(self._engine.loaded(), request.settings) as context:
-            self._channel.send(TrialStarted(effective=context.settings, devices=context.devices()))
+            self._channel.send(TrialStarted(effective=context.settings, devices=_devices(context)))
             trial = Trial(self._engine, context, request.workload, self._channel.send)
             prefill, decode = trial.run(request)
         return TrialFinished(prefill=prefill, decode=decode)
+
+
+def _devices(context: Context) -> tuple[DeviceMemory, ...]:
+    """Return what ``context`` holds; an engine that cannot say costs no trial."""
+    try:
+        return context.devices()
+    except EngineFailure as failure:
+        if failure.error.code != NO_BREAKDOWN:
+            raise
+        return ()
 
 
 def _bug(error: Exception) -> Failed:

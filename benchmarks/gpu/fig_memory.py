@@ -11,7 +11,7 @@ from app.domain.errors import ErrorInfo
 from app.domain.memory import DeviceMemory
 from app.domain.settings import FlashAttn, Settings
 from app.domain.trial import Workload
-from app.memory.overhead import Overhead, calibration_slot, overhead
+from app.memory.overhead import DRIVER_CONTEXT, GROWTH, Overhead, calibration_slot, overhead
 from app.rig.ends import WorkerEnd
 from app.rig.planner import plan_with
 from app.rig.process import Launch, WorkerProcess, drain, start_worker
@@ -196,7 +196,7 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
             known = Overhead(
                 driver_context_bytes=max(r["driver_context_bytes"] for r in peers),
                 growth_bytes=max(r["growth_bytes"] for r in peers),
-                is_measured=True,
+                measured=(DRIVER_CONTEXT, GROWTH),
             )
             total = row["need_bytes"] + known.driver_context_bytes + known.growth_bytes
             errors.append(_error(total, row["peak_bytes"]))

@@ -1,6 +1,6 @@
 """What a window says, from lists of samples."""
 
-from app.domain.machine import GpuProcess, GpuSample
+from app.domain.machine import GpuProcess, GpuSample, HostSample, PowerSource
 from app.telemetry.window import Sources, Window, summarise
 from tests.fakes.probe import gpu_sample
 
@@ -142,3 +142,13 @@ def test_order_of_probes_decides_not_order_of_arrival() -> None:
     window.close(("nvml", "windows"))
     assert window.result is not None
     assert window.result.busy_pct == {"GPU-1": 90.0}
+
+
+def test_unplugging_disturbs_a_trial_without_a_gpu() -> None:
+    """On a machine without a GPU the change of the power source is still told."""
+    host = [HostSample(t_ns=i, power_source=p) for i, p in enumerate((PowerSource.AC,) * 2)]
+    assert summarise({}, host, ()) == (None, "no_probe")
+    host.append(HostSample(t_ns=9, power_source=PowerSource.BATTERY))
+    result, _ = summarise({}, host, ())
+    assert result is not None
+    assert result.disturbed == "power_source_changed"

@@ -69,11 +69,13 @@ def gguf_file(
     return body + bytes(-len(body) % alignment) + data
 
 
-def small_llama(extra: list[bytes] | None = None, *, arch: str = "llama") -> bytes:
-    """Return a complete file of one block, without any tokenizer."""
+def small_llama(
+    extra: list[bytes] | None = None, *, arch: str = "llama", n_layer: int = 1
+) -> bytes:
+    """Return a file with the weights of its first block, without any tokenizer."""
     pairs = [
         pair("general.architecture", STRING, arch),
-        pair(f"{arch}.block_count", U32, 1),
+        pair(f"{arch}.block_count", U32, n_layer),
         pair(f"{arch}.embedding_length", U32, 8),
         pair(f"{arch}.context_length", U32, 64),
         pair(f"{arch}.attention.head_count", U32, 2),

@@ -48,6 +48,16 @@ REQUESTS: list[protocol.Message] = [
     protocol.SetPace(pace=Pace(duty=0.25)),
     protocol.Tokenize(text="hello"),
     protocol.CheckTemplate(),
+    protocol.CheckOutput(settings=SETTINGS, n_tok=256),
+    protocol.Speculate(
+        settings=SETTINGS,
+        draft_path="/models/b.gguf",
+        draft_settings=SETTINGS,
+        n_draft=8,
+        n_gen=64,
+        n_turns=5,
+        max_s=30.0,
+    ),
     protocol.Serve(
         model_path="/models/a.gguf", settings=SETTINGS, alias="a", port=0, token="0123abcd"
     ),
@@ -78,6 +88,12 @@ REPLIES: list[protocol.Message] = [
         findings=(protocol.TemplateFinding(error=_ERROR, stop="<|end|>"),),
         turn_end="<|end|>",
         builtin="phi3",
+    ),
+    protocol.OutputChecked(
+        kl_mean_nats=0.002, kl_max_nats=0.01, same_top=8, n_places=8, n_tok=256
+    ),
+    protocol.Speculated(
+        plain=(_SAMPLE,), drafted=(_SAMPLE,), n_drafted=40, n_accepted=22, same_output=True
     ),
     protocol.ServeStarted(port=8123, effective=SETTINGS, devices=(_MEMORY,)),
     protocol.ServeProgress(n_requests=3, n_active=1),

@@ -1,19 +1,49 @@
 """Recorded machines as whole machines: probes, engine and one reading of everything."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from app.advice.rule import Situation
+from app.domain.machine import (
+    GpuInfo,
+    GpuSample,
+    Machine,
+    ProbeSet,
+)
 from app.machine import aliases, join_machine
 from app.session.recording import read_engine
 from probes import registry
 
-if TYPE_CHECKING:
-    from app.domain.machine import GpuInfo, GpuSample, Machine
-
 MACHINES = Path(__file__).parents[1] / "golden" / "machines"
+
+
+class RecordedMachine:
+    """Shows a recorded machine as if it were this one: ``Probing`` for a session."""
+
+    def __init__(self, name: str) -> None:
+        """Show the machine in the folder ``name`` of the golden machines."""
+        self._name = name
+
+    def detect(self) -> ProbeSet:
+        """Return the recorded probes as this machine's."""
+        return registry.replay(MACHINES / self._name)
+
+    def replay(self, directory: Path | str) -> ProbeSet:
+        """Return the probes of another recording."""
+        return registry.replay(directory)
+
+    def record(self, directory: Path | str) -> Path:
+        """Refuse: there is nothing new to record."""
+        raise NotImplementedError(directory)
+
+    def ram_read_gb_s(self, n_threads: int, cache_bytes: int | None = None) -> float | None:
+        """Measure nothing: the machine is not here."""
+        return None
+
+    def disk_read_mb_s(self, path: Path) -> float | None:
+        """Measure nothing: the machine is not here."""
+        return None
 
 
 def situation_of(folder: Path) -> Situation:

@@ -35,7 +35,7 @@ def measured(session: Session, *argv: str, result: SweepResult | None = None) ->
     args = build_parser().parse_args(["tune", *argv])
     request = tune.request_from(args)
     return tune._caps(
-        args, session, request, result or data.result(), threading.Event()  # type: ignore[arg-type]
+        args, session, "m.gguf", request, result or data.result(), threading.Event()  # type: ignore[arg-type]
     )  # fmt: skip
 
 
@@ -76,7 +76,7 @@ def test_progress_is_said_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_document_carries_it() -> None:
     """``rigtune.tune/1`` has the power limits beside the search, or null."""
-    whole = document_of(data.result(), power_data.caps_result(2))
+    whole = document_of(data.result(), caps=power_data.caps_result(2))
     assert whole.caps is not None
     assert whole.caps.cap_w == 280.0
     assert document_of(data.result()).caps is None

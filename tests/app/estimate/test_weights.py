@@ -6,7 +6,7 @@ from app.domain.model import ModelSpec
 from app.domain.settings import Settings
 from app.domain.units import MIB
 from app.estimate.formula import Formula
-from app.estimate.profile import FormulaDevice
+from app.estimate.profile import EngineProfile, FormulaDevice
 from app.estimate.weights import HOST, layer_devices
 from tests.fakes.shapes import a_spec, dense_tensors, moe_tensors, tensor
 
@@ -148,3 +148,33 @@ def test_rotary_factors_are_on_every_device_with_blocks() -> None:
     plain = dense()
     spec = a_spec(tensors=(*plain.tensors, factors))
     assert sum(weights(spec, 5, GPU, REMOTE)) == plain.weights_bytes + 2 * factors.n_bytes
+
+
+def test_row_split_divides_matrices_and_nothing_else() -> None:
+    """Cache, compute and vectors stay on the first card; a 32B on two cards has half each."""
+    table = dense_tensors(
+        n_layer=64, n_embd=5120, n_vocab=151936, n_ff=25600, n_q=8192, n_kv=1024, kind="q6_K"
+    )
+    spec = a_spec(n_layer=64, n_embd=5120, n_vocab=151936, n_head=64, n_head_kv=8, k_dim=128,
+                  tensors=table)  # fmt: skip
+    cards = tuple(FormulaDevice(name=f"CUDA{i}", split=1.0) for i in range(2))
+    settings = Settings(n_gpu_layers=65, n_ctx=8192, devices=("CUDA0", "CUDA1"))
+    first, second, host = Formula(spec, cards, EngineProfile(row_split=True)).estimate(settings)
+    assert (first.kv_cache_bytes, second.kv_cache_bytes) == (2048 * MIB, 0)
+    assert (second.compute_bytes, second.output_bytes) == (0, 0)
+    whole = spec.weights_bytes - (host.weights_bytes or 0)
+    assert (first.weights_bytes or 0) + (second.weights_bytes or 0) == whole
+    vectors = sum(t.n_bytes for t in table if len(t.shape) == 1)
+    assert (first.weights_bytes or 0) - (second.weights_bytes or 0) == pytest.approx(vectors, abs=1)
+    (alone, _) = Formula(spec, cards[:1]).estimate(Settings(n_gpu_layers=65, n_ctx=8192))
+    assert first.compute_bytes == alone.compute_bytes
+
+
+def test_row_split_leaves_experts_whole() -> None:
+    """Expert tensors are no plain matrices."""
+    cards = tuple(FormulaDevice(name=f"CUDA{i}", split=1.0) for i in range(2))
+    parts = Formula(moe(), cards, EngineProfile(row_split=True)).estimate(
+        Settings(n_gpu_layers=5, devices=("CUDA0", "CUDA1"))
+    )
+    experts = sum(t.n_bytes for t in moe().tensors if "_exps" in t.name)
+    assert (parts[0].weights_bytes or 0) - (parts[1].weights_bytes or 0) >= experts

@@ -85,6 +85,15 @@ def test_remote_devices_need_their_addresses() -> None:
     assert any("--rpc" in note for note in notes)
 
 
+@pytest.mark.parametrize("program", ["llama-server", "llama-bench"])
+def test_cpu_only_stays_on_the_cpu(program: str) -> None:
+    """Without a device llama.cpp would give long prompts to a GPU: measured was the CPU alone."""
+    options = _options(export(with_settings(n_gpu_layers=0, devices=()), program, windows=False))
+    assert options["--device"] == "none"
+    named = with_settings(n_gpu_layers=0, devices=("CUDA0",))
+    assert _options(export(named, program, windows=False))["--device"] == "CUDA0"
+
+
 @pytest.mark.parametrize("n_threads", [0, 8])
 def test_python_snippet_uses_only_real_parameters(n_threads: int) -> None:
     """The snippet parses, and every argument and constant exists in the installed binding."""
@@ -151,3 +160,31 @@ def _binding_parameters() -> set[str]:
     (llama,) = (n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Llama")
     (init,) = (n for n in llama.body if isinstance(n, ast.FunctionDef) and n.name == "__init__")
     return {a.arg for a in (*init.args.args, *init.args.kwonlyargs)} - {"self"}
+
+
+@pytest.mark.engine
+def test_the_binding_s_own_server_takes_the_values() -> None:
+    """Its settings model, which refuses what it does not know the type of, keeps every value."""
+    (call,) = (
+        n for n in ast.walk(ast.parse(export(PROFILE, "llama-cpp-python"))) if _is_llama_call(n)
+    )
+    assert isinstance(call, ast.Call)
+    values = {k.arg: ast.unparse(k.value) for k in call.keywords if k.arg != "model_path"}
+    script = (
+        "import json, llama_cpp\n"
+        "from llama_cpp.server.settings import ModelSettings\n"
+        f"values = dict({', '.join(f'{k}={v}' for k, v in values.items())})\n"
+        "known = {k: v for k, v in values.items() if k in ModelSettings.model_fields}\n"
+        "taken = ModelSettings(model='a.gguf', **known)\n"
+        "print(json.dumps([sorted(set(values) - set(known)), "
+        "[k for k, v in known.items() if getattr(taken, k) != v]]))\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    unknown, changed = json.loads(result.stdout.splitlines()[-1])
+    assert changed == []
+    assert unknown == []

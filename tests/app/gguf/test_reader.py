@@ -146,6 +146,32 @@ def test_embedding_models_are_recognised(tmp_path: Path, arch: str, extra: list[
     assert "unsuitable for chat" in spec.problems[0]
 
 
+@pytest.mark.parametrize(
+    ("arch", "extra", "kind", "words"),
+    [
+        ("eagle3", [], "draft", "draft model"),
+        ("qwen3", [pair("qwen3.nextn_predict_layers", U32, 1)], "draft", "draft model"),
+        ("wavtokenizer-dec", [], "speech", "unsuitable for chat"),
+        ("t5", [], "text", "chat will not work"),
+    ],
+)
+def test_other_purposes_are_said(
+    tmp_path: Path, arch: str, extra: list[bytes], kind: str, words: str
+) -> None:
+    """Draft heads, files of draft layers only, speech and encoder-decoder models."""
+    spec = read_model(written(tmp_path, small_llama(extra, arch=arch)))
+    assert spec.kind == kind
+    assert any(words in sentence for sentence in spec.problems)
+
+
+def test_draft_layers_beside_others_are_said(tmp_path: Path) -> None:
+    """A model with draft layers at its end is a text model; they need no memory."""
+    extra = [pair("qwen3.nextn_predict_layers", U32, 1)]
+    spec = read_model(written(tmp_path, small_llama(extra, arch="qwen3", n_layer=2)))
+    assert spec.kind == "text"
+    assert any("(MTP)" in sentence for sentence in spec.problems)
+
+
 def test_unspecified_pooling_is_no_embedding(tmp_path: Path) -> None:
     """Pooling types 0 (none) and -1 (unspecified) leave a text model."""
     for value in (0, 0xFFFFFFFF):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from app.domain.errors import EnvironmentProblem, UsageProblem
-from app.library import resolve_model
+from app.library import resolve_model, resolve_repo
 
 
 @pytest.fixture
@@ -61,3 +61,23 @@ def test_what_is_no_model_is_said(home: Path, typed: str, code: str) -> None:
     assert caught.value.exit_code == 3
     assert caught.value.info.code == code
     assert caught.value.info.hint
+
+
+def _cached(home: Path, repo: str, file: str) -> Path:
+    folder = "models--" + repo.replace("/", "--")
+    path = home / ".cache" / "huggingface" / "hub" / folder / "snapshots" / "1" / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(file.encode())
+    return path
+
+
+def test_a_repository_as_llama_cpp_names_it(home: Path) -> None:
+    """``-hf org/repo:quant`` finds the file that was downloaded for it, and only that."""
+    fine = _cached(home, "org/Gemma-GGUF", "gemma-Q8_0.gguf")
+    _cached(home, "org/Gemma-GGUF", "gemma-Q4_K_M.gguf")
+    _cached(home, "org/Gemma-GGUF-2", "gemma-Q8_0.gguf")
+    assert resolve_repo("org/gemma-gguf:q8_0") == fine
+    with pytest.raises(UsageProblem, match="one of 2"):
+        resolve_repo("org/Gemma-GGUF")
+    with pytest.raises(EnvironmentProblem, match="No file"):
+        resolve_repo("org/Other-GGUF:Q8_0")

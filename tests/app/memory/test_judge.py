@@ -1,14 +1,15 @@
 """Verdicts: floor, headroom, displays, RAM, shared pools and odd probes."""
 
+import msgspec
 import pytest
 
-from app.domain.machine import GpuKind, HostInfo
+from app.domain.machine import GpuKind
 from app.domain.memory import DeviceMemory, Verdict
-from app.domain.settings import FlashAttn, LoadMode, Settings
+from app.domain.settings import FlashAttn, Settings
 from app.domain.sweep import SearchDevice
 from app.domain.units import GIB, MIB
-from app.memory.judge import Judgement, Surroundings, judge
-from app.memory.overhead import Overhead, calibration_slot
+from app.memory.judge import Surroundings, judge
+from app.memory.overhead import Overhead, calibration_slot, depth_bucket
 
 SETTINGS = Settings(n_gpu_layers=99)
 PRIORS = (530 + 250) * MIB
@@ -65,10 +66,19 @@ def test_the_users_headroom_replaces_the_rule() -> None:
     assert verdict(4 * GIB, Surroundings(devices=(tight,), headroom_bytes=0)) is Verdict.FITS
 
 
-def test_reserve_is_kept_on_the_first_device() -> None:
-    """What else must fit (a projector, a game) is taken from the free memory."""
-    around = Surroundings(devices=(card(4 * GIB + PRIORS + GIB),), reserve_bytes=GIB)
-    assert verdict(4 * GIB, around) is Verdict.TIGHT
+@pytest.mark.parametrize(
+    ("left_mib", "expected"),
+    [(1280, Verdict.FITS), (1279, Verdict.TIGHT), (1055, Verdict.DOES_NOT_FIT)],
+)
+def test_reserve_is_kept_on_the_first_device(left_mib: int, expected: Verdict) -> None:
+    """What else must fit (a projector, a game) is taken from the free memory, once."""
+    free = 4 * GIB + PRIORS + left_mib * MIB
+    second = msgspec.structs.replace(card(free), id="CUDA1")
+    around = Surroundings(devices=(card(free), second), reserve_bytes=GIB)
+    assert verdict(4 * GIB, around) == expected
+    parts = (need(GIB), need(GIB, "CUDA1"))
+    judged = judge(parts, SETTINGS, around, {}).devices
+    assert [d.reserve_bytes for d in judged] == [GIB, 0]
 
 
 def test_cpu_backed_devices_have_no_driver_context() -> None:
@@ -82,12 +92,28 @@ def test_cpu_backed_devices_have_no_driver_context() -> None:
 def test_calibration_replaces_the_priors() -> None:
     """What a real load showed counts, for its shape only."""
     slot = calibration_slot("CUDA0", SETTINGS, has_cpu_layers=False)
-    seen = Overhead(driver_context_bytes=100 * MIB, growth_bytes=50 * MIB, is_measured=True)
+    seen = Overhead(driver_context_bytes=100 * MIB, growth_bytes=50 * MIB, measured=("growth",))
     around = Surroundings(devices=(card(8 * GIB),), calibration={slot: seen})
     known = judge((need(GIB),), SETTINGS, around, {}).devices[0]
     assert (known.driver_context_bytes, known.growth_bytes) == (100 * MIB, 50 * MIB)
+    assert known.measured_parts == ("growth",)
     other = Settings(n_gpu_layers=99, n_ubatch=2048)
     assert judge((need(GIB),), other, around, {}).devices[0].growth_bytes == 250 * MIB
+
+
+def test_a_drivers_context_counts_for_every_shape() -> None:
+    """Measured once per device; only growth depends on the shape."""
+    seen = Overhead(driver_context_bytes=300 * MIB, growth_bytes=0)
+    around = Surroundings(devices=(card(8 * GIB),), calibration={"CUDA0": seen})
+    judged = judge((need(GIB),), SETTINGS, around, {}).devices[0]
+    assert (judged.driver_context_bytes, judged.growth_bytes) == (300 * MIB, 250 * MIB)
+    assert judged.measured_parts == ("driver_context",)
+
+
+@pytest.mark.parametrize(("depth", "bucket"), [(0, 2048), (2048, 2048), (2049, 4096), (5000, 8192)])
+def test_depths_are_learned_in_buckets(depth: int, bucket: int) -> None:
+    """A depth counts as the next power of two, small ones as 2,048."""
+    assert depth_bucket(depth) == bucket
 
 
 def test_plain_attention_grows_with_the_context() -> None:
@@ -129,48 +155,12 @@ def test_the_error_bar_makes_it_tight() -> None:
     assert judged.verdict is Verdict.TIGHT
 
 
-def in_ram(
-    n_bytes: int, available: int, *, load_mode: LoadMode = LoadMode.MMAP, **around: object
-) -> Judgement:
-    host = HostInfo(os="linux", ram_bytes=32 * GIB, ram_available_bytes=available)
-    settings = Settings(n_gpu_layers=0, load_mode=load_mode)
-    surroundings = Surroundings(devices=(), host=host, **around)  # type: ignore[arg-type]
-    return judge((need(n_bytes, "host", weights=n_bytes),), settings, surroundings, {})
-
-
-def test_weights_beyond_the_available_ram_thrash() -> None:
-    """More in RAM than is available does not fit, and the sentence says what would happen."""
-    assert in_ram(8 * GIB, 10 * GIB).verdict is Verdict.FITS
-    assert in_ram(8 * GIB, 8 * GIB + 1).verdict is Verdict.TIGHT
-    over = in_ram(8 * GIB, 7 * GIB)
-    assert over.verdict is Verdict.DOES_NOT_FIT
-    assert "read from disk again" in (over.note or "")
-    assert "swapped" in (in_ram(8 * GIB, 7 * GIB, load_mode=LoadMode.NONE).note or "")
-
-
-def test_rearranged_copies_count_in_ram() -> None:
-    """Copies of mapped weights are memory that cannot be given back."""
-    assert in_ram(8 * GIB, 10 * GIB, repacked_bytes=3 * GIB).verdict is Verdict.DOES_NOT_FIT
-
-
-def test_too_much_pinned_ram_is_tight() -> None:
-    """Pinned weights take at most 40 % of RAM and leave 4 GiB available."""
-    host = HostInfo(os="linux", ram_bytes=32 * GIB, ram_available_bytes=30 * GIB)
-    around = Surroundings(devices=(card(24 * GIB),), host=host)
-    for weights, expected in ((12 * GIB, Verdict.FITS), (14 * GIB, Verdict.TIGHT)):
-        parts = (need(GIB), need(weights, "host", weights=weights))
-        settings = Settings(n_gpu_layers=5, load_mode=LoadMode.NONE)
-        assert judge(parts, settings, around, {}).verdict is expected
-
-
-def test_one_pool_is_counted_once() -> None:
-    """On unified memory device and RAM need must fit together, against RAM available now."""
-    host = HostInfo(os="linux", ram_bytes=16 * GIB, ram_available_bytes=12 * GIB)
-    around = Surroundings(devices=(card(12 * GIB, 16 * GIB),), host=host)
-    parts = (need(8 * GIB), need(4 * GIB, "host"))
-    assert judge(parts, SETTINGS, around, {}).verdict is Verdict.FITS
-    shared = Surroundings(devices=around.devices, host=host, unified=frozenset({"CUDA0"}))
-    assert judge(parts, SETTINGS, shared, {}).verdict is Verdict.DOES_NOT_FIT
+def test_a_sleeping_device_is_unknown_unless_too_small() -> None:
+    """Free memory that cannot be read is absent with its reason; the total still refutes."""
+    around = Surroundings(devices=(card(8 * GIB, 8 * GIB),), unread={"CUDA0": "asleep"})
+    judged = judge((need(GIB),), SETTINGS, around, {}).devices[0]
+    assert (judged.verdict, judged.reason, judged.free_bytes) == (Verdict.UNKNOWN, "asleep", None)
+    assert verdict(9 * GIB, around) is Verdict.DOES_NOT_FIT
 
 
 def test_unknown_ram_says_nothing_against_it() -> None:

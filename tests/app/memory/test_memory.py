@@ -156,6 +156,14 @@ def test_unknown_architecture_asks_for_the_dry_run() -> None:
     assert memory.estimate(settings, exact=True).verdict is Verdict.FITS
 
 
+def test_a_software_device_asks_for_the_dry_run() -> None:
+    """A rasteriser's limits move tensors to RAM in ways only the engine knows."""
+    device = msgspec.structs.replace(card(8 * GIB), kind=GpuKind.SOFTWARE)
+    estimate = Memory(QWEN25_7B, (device,), HOST).estimate(Settings(n_gpu_layers=29))
+    assert estimate.verdict is Verdict.UNKNOWN
+    assert "software device CUDA0" in (estimate.note or "")
+
+
 def test_a_dry_run_is_asked_once() -> None:
     """Settings that cannot change the need share one dry run, also between instances."""
     planner, cache = Planner(), {}  # type: ignore[var-annotated]
@@ -208,6 +216,22 @@ def test_an_engine_that_cannot_say_leaves_it_to_the_formula() -> None:
     answer = memory.estimate(Settings(n_gpu_layers=1), exact=True)
     assert answer.source is MemorySource.FORMULA
     assert answer.verdict is Verdict.FITS
+
+
+def test_an_engine_that_tells_compute_only_completes_the_formula() -> None:
+    """Weights and cache stay the formula's, exact; the buffers are the engine's, without a bar."""
+    told = (
+        DeviceMemory(device="CUDA0", compute_bytes=123 * MIB, total_bytes=123 * MIB),
+        DeviceMemory(device="host", compute_bytes=7 * MIB, total_bytes=7 * MIB),
+    )
+    memory = Memory(QWEN25_7B, (card(24 * GIB),), HOST, lambda _: told)
+    plain = memory.estimate(Settings(n_gpu_layers=29)).devices[0]
+    answer = memory.estimate(Settings(n_gpu_layers=29), exact=True)
+    assert answer.source is MemorySource.FORMULA
+    assert answer.max_error_pct == 0
+    found = answer.devices[0]
+    assert (found.weights_bytes, found.compute_bytes) == (plain.weights_bytes, 123 * MIB)
+    assert found.total_bytes == plain.total_bytes - (plain.compute_bytes or 0) + 123 * MIB
 
 
 def test_predicted_speed_follows_bandwidth() -> None:

@@ -14,7 +14,8 @@ from app.domain.outcome import Outcome
 from app.domain.settings import FlashAttn, Settings
 from app.domain.trial import TrialRequest, Workload
 from app.rig.replay import ReplayRig
-from app.rig.replay_file import check_replay, check_target, read_replay, write_replay
+from app.rig.replay_check import check_replay, read_replay
+from app.rig.replay_file import check_target, write_replay
 from app.sweep.stats import seconds_per_token
 from tests.fakes.rigs import GOLDEN, point, replay, run_one
 

@@ -3,6 +3,7 @@
 import contextlib
 import sys
 from collections.abc import Collection, Iterator
+from pathlib import Path
 
 import msgspec
 import psutil
@@ -192,6 +193,15 @@ def test_planner_that_cannot_start_is_a_problem(rigs: list[WorkerRig]) -> None:
     with pytest.raises(EnvironmentProblem) as caught:
         rigs[0].dry_run(SETTINGS)
     assert caught.value.info.code == "engine_not_started"
+
+
+def test_a_folder_without_an_engine_is_named(rigs: list[WorkerRig], tmp_path: Path) -> None:
+    """--engine-dir with nothing usable in it: the folder and the reason, not a crash."""
+    rigs.append(rig_with(Launch(engine_dir=str(tmp_path))))
+    with pytest.raises(EnvironmentProblem) as caught:
+        rigs[0].dry_run(SETTINGS)
+    assert caught.value.info.code == "engine_unusable"
+    assert str(tmp_path) in caught.value.info.message
 
 
 def test_trial_without_an_engine_is_an_outcome(rigs: list[WorkerRig]) -> None:

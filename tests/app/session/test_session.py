@@ -85,6 +85,7 @@ def test_a_search_is_stored_as_it_goes_and_leaves_a_profile(session: Session, ti
     assert session.profile(result.recommended.profile_id).settings == result.recommended.settings
     assert result.n_model_loads <= 6
     assert session.sweep(1) == result
+    assert "output_same" in {reason.code for reason in result.reasons}
     assert worker_pids() == []
 
 
@@ -105,6 +106,24 @@ def test_a_killed_worker_costs_one_trial(session: Session, tiny: Path, phase: st
             assert event.result.recommended is not None
     assert killed
     assert outcomes.count(Outcome.CRASHED) <= 1
+
+
+def test_a_model_replaced_meanwhile_ends_the_search(session: Session, tmp_path: Path) -> None:
+    """Trials of two files are never mixed: the search ends with the reason and what it has."""
+    path = make_model(tmp_path / "changing.gguf", "llama")
+    result = None
+    for event in session.tune(str(path), QUICK, cancel=threading.Event()):
+        if isinstance(event, TrialProgress):
+            other = make_model(tmp_path / "other.gguf", "llama", seed=2)
+            other.replace(path)
+        if isinstance(event, SweepFinished):
+            result = event.result
+    assert result is not None
+    assert result.status is SweepStatus.FAILED
+    assert result.error is not None
+    assert result.error.code == "model_replaced"
+    assert len(result.trials) == 1
+    assert worker_pids() == []
 
 
 def test_cancelling_keeps_what_was_measured(session: Session, tiny: Path) -> None:

@@ -10,9 +10,9 @@ from app.domain.errors import EnvironmentProblem
 from app.domain.events import SweepFinished, TrialFinished
 from app.domain.sweep import BudgetName, SweepRequest, SweepResult, SweepStatus
 from app.rig.simulated import SimulatedRig
-from app.session.tuning import advised, follow
+from app.session.tuning import advised, follow, with_reserve
 from tests.fakes import situations
-from tests.fakes.rigs import machine, plan_for
+from tests.fakes.rigs import machine, plan_for, point, replay
 
 QUICK = SweepRequest(budget=BudgetName.QUICK)
 
@@ -66,3 +66,11 @@ def test_after_a_crash_the_systems_log_is_read_again() -> None:
     found = advised(result, situation.machine, situation.plan, lambda: host).findings
     assert [finding.id for finding in found] == ["reset_in_run"]
     assert advised(result, situation.machine, situation.plan).findings == ()
+
+
+def test_a_reserve_is_taken_from_the_first_recorded_device() -> None:
+    """A replay keeps it free, never below nothing; without one the recording is as it was."""
+    made = replay([point(0, 10.0, 0)], n_layer=4, free_bytes=1000)
+    assert with_reserve(made, 0) is made
+    assert with_reserve(made, 400).devices[0].free_bytes == 600
+    assert with_reserve(made, 4000).devices[0].free_bytes == 0

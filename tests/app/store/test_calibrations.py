@@ -20,11 +20,13 @@ KEY = CalibrationKey(
 
 def test_the_largest_sizes_stay(tmp_path: Path) -> None:
     """Each size keeps its maximum over the loads; other keys are apart."""
+    plain = Calibration(
+        key=msgspec.structs.replace(KEY, flash_attn=False), driver_context_bytes=1, growth_bytes=2
+    )
     with Store.open(tmp_path / "rigtune.db") as store:
-        assert store.calibration(KEY) is None
+        assert store.calibrations() == ()
         store.add_calibration(Calibration(key=KEY, driver_context_bytes=530, growth_bytes=80))
         store.add_calibration(Calibration(key=KEY, driver_context_bytes=510, growth_bytes=250))
-        assert store.calibration(KEY) == Calibration(
-            key=KEY, driver_context_bytes=530, growth_bytes=250, n_loads=2
-        )
-        assert store.calibration(msgspec.structs.replace(KEY, flash_attn=False)) is None
+        store.add_calibration(plain)
+        known = Calibration(key=KEY, driver_context_bytes=530, growth_bytes=250, n_loads=2)
+        assert set(store.calibrations()) == {known, plain}

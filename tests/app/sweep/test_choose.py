@@ -12,6 +12,7 @@ from app.domain.units import GIB, MIB
 from app.rig.replay import ReplayRig
 from app.rig.simulated import SimulatedRig
 from app.rig.simulated_machine import random_machine
+from app.session import evidence
 from app.sweep import reasons
 from app.sweep.pick import pick, resolve_ties
 from app.sweep.points import Point
@@ -140,10 +141,10 @@ def test_long_context_grows_until_the_floor() -> None:
 
 
 def test_every_reason_has_words_and_the_words_their_data() -> None:
-    """Each code of the table has a text, whose placeholders are the code's data."""
+    """Each code of the two tables has a text, whose placeholders are the code's data."""
     texts = tomllib.loads(TEXTS.read_text(encoding="utf-8"))["reason"]
-    assert reasons.__doc__ is not None
-    table = [line.split(None, 1) for line in reasons.__doc__.splitlines() if "  " in line.strip()]
+    lines = f"{reasons.__doc__}\n{evidence.__doc__}".splitlines()
+    table = [line.split(None, 1) for line in lines if "  " in line.strip()]
     known = {row[0]: {n.strip() for n in row[1].split(",")} for row in table if row[0] != "code"}
     known = {code: data for code, data in known.items() if "=" not in code}
     assert set(texts) == set(known)

@@ -1,5 +1,6 @@
 """Placements in order, and exact bounds from few dry runs."""
 
+import msgspec
 import pytest
 
 from app.domain.memory import DeviceMemory, MemoryEstimate, MemorySource, Verdict
@@ -50,6 +51,16 @@ def test_pins_leave_one_rung() -> None:
     moe = SweepRequest(pinned={"n_cpu_moe": 5})
     assert expert_ladder(moe, space) == ()
     assert layer_ladder(moe, space)[3] == Rung(n_gpu_layers=3, n_cpu_moe=5)
+
+
+def test_a_reserve_is_not_room() -> None:
+    """What is kept for a game is not used, beside the headroom."""
+    need = estimate(7 * GIB)
+    device = msgspec.structs.replace(need.devices[0], reserve_bytes=GIB)
+    kept = msgspec.structs.replace(need, devices=(device,))
+    assert Bounds(lambda _: need, None).ok(BASE)
+    assert not Bounds(lambda _: kept, None).ok(BASE)
+    assert Bounds(lambda _: kept, 0).ok(BASE)
 
 
 @pytest.mark.parametrize("free_gib", [1, 2, 3, 4, 8])

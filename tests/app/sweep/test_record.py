@@ -9,7 +9,8 @@ from app.domain.events import SweepFinished
 from app.domain.sweep import SweepRequest
 from app.domain.units import GIB
 from app.rig.replay import ReplayRig
-from app.rig.replay_file import read_replay, write_replay
+from app.rig.replay_check import read_replay
+from app.rig.replay_file import write_replay
 from app.rig.simulated import SimulatedRig
 from app.rig.simulated_machine import SimulatedMachine
 from app.sweep.record import recorded

@@ -1,7 +1,12 @@
 """When a trial may stop repeating."""
 
+import random
+
+import pytest
+
 from app.domain.trial import Sample
-from app.worker.repeat import settled
+from app.sweep.stats import estimate
+from app.worker.repeat import half_width_frac, settled
 
 
 def samples(*ns: int) -> list[Sample]:
@@ -28,3 +33,12 @@ def test_more_samples_of_the_same_spread_settle() -> None:
     pair = (1000, 1030)
     assert not settled(samples(*pair, *pair))
     assert settled(samples(*pair * 5))
+
+
+@pytest.mark.parametrize("n", range(2, 17))
+def test_the_interval_is_the_one_that_is_shown(n: int) -> None:
+    """The worker stops by the same interval that results carry."""
+    rng = random.Random(n)
+    passes = samples(*(rng.randrange(900, 1100) for _ in range(n)))
+    shown = estimate([s.ns / s.n_tok for s in passes])
+    assert half_width_frac(passes) == pytest.approx(shown.half_width / shown.median, rel=1e-3)

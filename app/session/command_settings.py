@@ -1,0 +1,318 @@
+"""What a llama.cpp command line comes to on one model and machine, in our settings.
+
+Defaults are those of ``llama-server`` (common/common.h, tools/server/server.cpp): every layer
+that fits with 1,024 MiB to spare, four slots that share one cache, the context of the training.
+"""
+
+import re
+from collections.abc import Callable
+
+import msgspec
+
+from app.domain.errors import UsageProblem
+from app.domain.memory import MemoryEstimate
+from app.domain.settings import KV_TYPES, SETTINGS, FlashAttn, LoadMode, Settings
+from app.domain.sweep import Reason, SearchSpace
+from app.domain.units import MIB
+from app.export.command import Command
+from app.memory.inverse import largest
+
+Fits = Callable[[Settings], MemoryEstimate]
+
+FIT_MARGIN_BYTES = 1024 * MIB
+FIT_MIN_CTX = 4096
+_CTX_STEP = 256
+_AUTO = {"auto", "-1"}
+_LOAD_MODES = {"mmap": LoadMode.MMAP, "none": LoadMode.NONE, "auto": LoadMode.MMAP}
+_NEAREST_MODE = {
+    "mlock": LoadMode.MMAP,
+    "mmap_mlock": LoadMode.MMAP,
+    "mmap+mlock": LoadMode.MMAP,
+    "direct_io": LoadMode.NONE,
+    "dio": LoadMode.NONE,
+}
+# what our settings have no word for, with the value that changes nothing
+_UNREPRESENTED = {
+    "kv_offload": "on",
+    "op_offload": "on",
+    "repack": "on",
+    "split_mode": "layer",
+    "tensor_split": "",
+    "main_gpu": "0",
+    "n_cpu_ffn": "0",
+    "swa_full": "off",
+    "draft_model": "",
+    "spec_type": "none",
+    "mmproj": "",
+    "lora": "",
+    "numa": "",
+    "prio": "0",
+    "poll": "50",
+    "cpu_mask": "",
+    "cpu_range": "",
+    "cpu_strict": "0",
+    "override_kv": "",
+    "rope_scaling": "",
+    "fit_target": "1024",
+    "fit_ctx": "4096",
+    "kv_unified_per_slot": "0",
+}
+_EXPERTS = ("up", "down", "gate", "gate_up")
+_OTHERS = ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_up", "ffn_down", "ffn_gate")
+_INFO = {info.name: info for info in SETTINGS}
+
+
+class Resolved(msgspec.Struct, frozen=True, kw_only=True):
+    """A command line in our settings, and what about it is different or left out."""
+
+    settings: Settings
+    notes: tuple[Reason, ...]
+
+
+def resolve(command: Command, space: SearchSpace, fits: Fits, n_seq: int) -> Resolved:
+    """Return the settings ``command`` runs with.
+
+    Args:
+        command: The command line.
+        space: Model, host and devices.
+        fits: The dry run, for what llama.cpp fits by itself.
+        n_seq: Sequences of the workload to be measured.
+
+    Raises:
+        UsageProblem: A value is impossible.
+    """
+    options, notes = command.options, _left_out(command)
+    devices = _devices(options.get("devices"), space)
+    n_seq_max, slots = _slots(command, n_seq)
+    threads = _threads(options, space)
+    n_batch = _number(options, "n_batch", 2048, low=1)
+    settings = Settings(
+        n_gpu_layers=0,
+        n_cpu_moe=_expert_layers(options, space, notes),
+        n_ctx=_context(options, space),
+        n_batch=n_batch,
+        n_ubatch=min(_number(options, "n_ubatch", 512, low=1), n_batch),
+        flash_attn=FlashAttn(options.get("flash_attn", "auto")),
+        type_k=_kv_type(options, "type_k"),
+        type_v=_kv_type(options, "type_v"),
+        load_mode=_load_mode(options, notes),
+        devices=devices,
+        n_seq_max=n_seq_max,
+        **threads,
+    )
+    if slots:
+        notes.append(_note("slots_unified", slots=slots, measured=n_seq_max))
+    settings = _placed(settings, command, space, fits, notes)
+    _check_pair(settings)
+    return Resolved(settings=settings, notes=tuple(notes))
+
+
+def _left_out(command: Command) -> list[Reason]:
+    """Return a note per thing that matters and cannot be measured here."""
+    notes = [
+        _note("not_represented", option=name, value=value)
+        for name, value in command.options.items()
+        if name in _UNREPRESENTED and value != _UNREPRESENTED[name]
+    ]
+    notes += [
+        _note("variable", name=name, value=value) for name, value in command.variables.items()
+    ]
+    return notes
+
+
+def _devices(text: str | None, space: SearchSpace) -> tuple[str, ...]:
+    known = [d.id for d in space.devices]
+    if text is None:
+        real = [d.id for d in space.devices if d.kind not in ("integrated", "software")]
+        return tuple(real or known)
+    if text.lower() == "none":
+        return ()
+    wanted = tuple(word.strip() for word in text.split(",") if word.strip())
+    for name in wanted:
+        if name not in known:
+            hint = f"Known: {', '.join(known) or 'none besides the CPU'}."
+            raise UsageProblem("unknown_device", f"There is no device {name!r}.", hint)
+    return wanted
+
+
+def _slots(command: Command, n_seq: int) -> tuple[int, int]:
+    """Return sequences to create, and how many slots share one cache (0 = none do)."""
+    asked = command.options.get("n_seq_max", "auto")
+    is_auto = asked in _AUTO
+    slots = 4 if is_auto else _number(command.options, "n_seq_max", 1, low=1)
+    if "server" not in command.program and is_auto:
+        return n_seq, 0
+    if is_auto or command.options.get("kv_unified") == "on":
+        return min(slots, n_seq), slots if slots > 1 else 0
+    return slots, 0
+
+
+def _threads(options: dict[str, str], space: SearchSpace) -> dict[str, int]:
+    cores = space.host.cores_physical
+    n_threads = _number(options, "n_threads", cores)
+    n_threads = n_threads if n_threads > 0 else cores
+    n_batch = _number(options, "n_threads_batch", n_threads)
+    found = {"n_threads": n_threads, "n_threads_batch": n_batch if n_batch > 0 else n_threads}
+    for name, value in found.items():
+        high = _INFO[name].high
+        if high is not None and value > high:
+            raise _bad(name, str(value), f"Allowed: 1 to {high}.")
+    return found
+
+
+def _context(options: dict[str, str], space: SearchSpace) -> int:
+    n_ctx = _number(options, "n_ctx", 0, low=0) or space.model.n_ctx_train or FIT_MIN_CTX
+    high = _INFO["n_ctx"].high
+    if high is not None and n_ctx > high:
+        raise _bad("n_ctx", str(n_ctx), f"Allowed: 0 to {high}.")
+    return max(_CTX_STEP, -(-n_ctx // _CTX_STEP) * _CTX_STEP)
+
+
+def _kv_type(options: dict[str, str], name: str) -> str:
+    value = options.get(name, "f16")
+    if value not in KV_TYPES:
+        raise _bad(name, value, f"Allowed: {', '.join(KV_TYPES)}.")
+    return value
+
+
+def _load_mode(options: dict[str, str], notes: list[Reason]) -> LoadMode:
+    asked = options.get("load_mode", "auto")
+    if asked in _LOAD_MODES:
+        return _LOAD_MODES[asked]
+    nearest = _NEAREST_MODE.get(asked)
+    if nearest is None:
+        raise _bad("load_mode", asked, f"Known: {', '.join([*_LOAD_MODES, *_NEAREST_MODE])}.")
+    notes.append(_note("load_mode_other", asked=asked, measured=nearest.value))
+    return nearest
+
+
+def _expert_layers(options: dict[str, str], space: SearchSpace, notes: list[Reason]) -> int:
+    n_layer, has_experts = space.model.n_layer, space.model.n_expert > 0
+    asked = options.get("n_cpu_moe")
+    count = n_layer if asked == "all" else min(_number(options, "n_cpu_moe", 0, low=0), n_layer)
+    if asked is not None and not has_experts:
+        notes.append(_note("no_experts"))
+    overrides = options.get("override_tensor")
+    if overrides:
+        count = max(count, _overridden(overrides, n_layer, notes, has_experts=has_experts))
+    return count if has_experts else 0
+
+
+def _overridden(text: str, n_layer: int, notes: list[Reason], *, has_experts: bool) -> int:
+    """Return how many layers' experts the overrides keep in RAM, as far as they do just that.
+
+    Raises:
+        UsageProblem: A pattern is not one, or has no buffer behind it.
+    """
+    rules = [_rule(part) for part in text.split(",")]
+    others = [f"blk.{i}.{t}.weight" for i in range(n_layer) for t in _OTHERS]
+    others += ["token_embd.weight", "output.weight"]
+    names = {
+        i: [_buffer(rules, f"blk.{i}.ffn_{kind}_exps.weight") for kind in _EXPERTS]
+        for i in range(n_layer)
+    }
+    on_cpu = [i for i, found in names.items() if _is_whole(found)]
+    elsewhere = any(buffer not in (None, "CPU") for found in names.values() for buffer in found)
+    in_part = any("CPU" in found and not _is_whole(found) for found in names.values())
+    if elsewhere or in_part or any(_buffer(rules, name) for name in others):
+        notes.append(_note("overrides_in_part", patterns=text))
+    if on_cpu and has_experts and on_cpu != list(range(len(on_cpu))):
+        notes.append(_note("overrides_other_layers", n_layers=len(on_cpu)))
+    if not has_experts and not any(_buffer(rules, name) for name in others):
+        notes.append(_note("no_experts"))
+    return len(on_cpu)
+
+
+def _is_whole(found: list[str | None]) -> bool:
+    """Whether every expert tensor of a layer is in RAM, be gate and up one tensor or two."""
+    up, down, gate, gate_up = found
+    return down == "CPU" and (up == gate == "CPU" or (gate_up == "CPU" and up is gate is None))
+
+
+def _rule(text: str) -> tuple[re.Pattern[str], str]:
+    pattern, equals, buffer = text.partition("=")
+    if not equals or not buffer:
+        raise _bad("override_tensor", text, "Write it as PATTERN=BUFFER, for example exps=CPU.")
+    try:
+        return re.compile(pattern), buffer.strip()
+    except re.error as error:
+        raise _bad("override_tensor", text, f"The pattern is broken: {error}.") from error
+
+
+def _buffer(rules: list[tuple[re.Pattern[str], str]], name: str) -> str | None:
+    """Return where the first rule that matches puts a tensor (llama.cpp takes the first)."""
+    return next((buffer for pattern, buffer in rules if pattern.search(name)), None)
+
+
+def _placed(
+    settings: Settings, command: Command, space: SearchSpace, fits: Fits, notes: list[Reason]
+) -> Settings:
+    """Return ``settings`` with layers, and with the context llama.cpp would shrink it to."""
+    everything = space.model.n_layer + 1
+    asked = command.options.get("n_gpu_layers", "auto")
+    is_fitted = command.options.get("fit", "on") == "on"
+    if not settings.devices:
+        return msgspec.structs.replace(settings, n_gpu_layers=0)
+    if asked not in _AUTO:
+        layers = everything if asked == "all" else _number(command.options, "n_gpu_layers", 0)
+        layers = everything if layers < 0 else min(layers, everything)
+        return msgspec.structs.replace(settings, n_gpu_layers=layers)
+    settings = msgspec.structs.replace(settings, n_gpu_layers=everything)
+    if not is_fitted:
+        return settings
+    if command.options.get("n_ctx", "0") == "0":
+        settings = _fitted(settings, "n_ctx", FIT_MIN_CTX, settings.n_ctx, fits)
+    settings = _fitted(settings, "n_gpu_layers", 0, everything, fits)
+    notes.append(_note("fitted_here", n_gpu_layers=settings.n_gpu_layers, n_ctx=settings.n_ctx))
+    return settings
+
+
+def _fitted(settings: Settings, name: str, low: int, high: int, fits: Fits) -> Settings:
+    """Return ``settings`` with the largest value of ``name`` that leaves the margin free."""
+    step = _CTX_STEP if name == "n_ctx" else 1
+
+    def with_value(value: int) -> Settings:
+        return msgspec.structs.replace(settings, **{name: value * step})
+
+    low, high = min(low, high) // step, high // step
+    best = largest(low, high, lambda value: _leaves_margin(fits(with_value(value))))
+    return with_value(low if best is None else best)
+
+
+def _leaves_margin(need: MemoryEstimate) -> bool:
+    if need.note is not None:
+        return False
+    return all(
+        d.total_bytes + FIT_MARGIN_BYTES <= d.free_bytes
+        for d in need.devices
+        if d.device != "host" and d.free_bytes is not None
+    )
+
+
+def _check_pair(settings: Settings) -> None:
+    quantised = settings.type_v not in ("f16", "f32", "bf16")
+    if quantised and settings.flash_attn is FlashAttn.OFF:
+        message = f"llama.cpp refuses a {settings.type_v} V cache without flash attention."
+        raise UsageProblem("quantised_v_without_flash_attn", message, "Use -fa on, or -ctv f16.")
+
+
+def _number(options: dict[str, str], name: str, default: int, low: int | None = None) -> int:
+    text = options.get(name)
+    if text is None or text in _AUTO:
+        return default
+    try:
+        value = int(text)
+    except ValueError as error:
+        raise _bad(name, text, "It must be one whole number.") from error
+    if low is not None and value < low:
+        raise _bad(name, text, f"It must be at least {low}.")
+    return value
+
+
+def _bad(name: str, value: str, hint: str) -> UsageProblem:
+    flag = _INFO[name].flag if name in _INFO else "--override-tensor"
+    return UsageProblem("bad_option", f"{flag} cannot be {value!r}.", hint)
+
+
+def _note(code: str, **data: str | int) -> Reason:
+    return Reason(code=code, data=dict(data))

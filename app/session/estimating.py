@@ -1,0 +1,157 @@
+"""What a configuration needs here, and the inverse questions around it."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from app.domain.machine import Machine
+from app.domain.model import ModelSpec
+from app.domain.settings import FlashAttn, Settings
+from app.memory import Memory
+from app.rig.process import Launch
+from app.session.calibrating import known_overheads
+from app.session.opening import (
+    Bounds,
+    Learned,
+    memory_for,
+    open_rig,
+    placed_devices,
+    search_host,
+)
+from app.session.readings import Holder, Readings, holders, named_gpus, sleepers
+from app.session.views import Estimate, IfClosed
+
+_PROGRAMS = 3
+_NO_BOUNDS = Bounds()
+
+
+class Scene(NamedTuple):
+    """What an estimate is made in: machine, readings of now, calibrations, and the engine."""
+
+    machine: Machine
+    readings: Readings
+    learned: Learned
+    launch: Launch
+
+
+def estimate(
+    scene: Scene, spec: ModelSpec, settings: Settings, bounds: Bounds, *, exact: bool
+) -> Estimate:
+    """Return what ``settings`` need and the most that would fit; a sleeping GPU sleeps on."""
+    machine, readings = scene.machine, scene.readings
+    asleep = sleepers(machine, readings)
+    rig = None
+    if exact and machine.engine is not None and not asleep:
+        rig, memory = open_rig(
+            spec, machine, scene.launch, devices=settings.devices, bounds=bounds,
+            readings=readings, learned=scene.learned,
+        )  # fmt: skip
+    else:
+        memory = formula(scene, spec, settings.devices, bounds)
+    held = holders(machine, readings, tuple(named_gpus(machine)))
+    try:
+        found = answer(memory, settings, held, exact=rig is not None)
+        return with_note(found, sleep_note(asleep, exact=exact))
+    finally:
+        if rig is not None:
+            rig.close()
+
+
+def formula(
+    scene: Scene, spec: ModelSpec, wanted: tuple[str, ...] = (), bounds: Bounds = _NO_BOUNDS
+) -> Memory:
+    """Return the memory questions of ``spec`` here, without the engine's dry run."""
+    devices, unread = placed_devices(scene.machine, wanted, scene.readings)
+    return memory_for(
+        spec,
+        scene.machine,
+        devices,
+        bounds=bounds,
+        overheads=known_overheads(scene.learned.stored, spec, scene.machine),
+        readings=scene.readings,
+        unread=unread,
+    )
+
+
+def default_settings(scene: Scene, spec: ModelSpec, n_ctx: int) -> Settings:
+    """Return sensible settings for an untuned model: every layer that fits."""
+    base = Settings(
+        n_gpu_layers=0,
+        n_ctx=n_ctx,
+        n_threads=search_host(scene.machine).cores_physical,
+        flash_attn=FlashAttn.AUTO,
+    )
+    memory = formula(scene, spec)
+    layers = memory.max_n_gpu_layers(base) or 0
+    if memory.is_unread(base):
+        layers = spec.max_gpu_layers  # what would be wanted; whether it fits is said as unknown
+    return msgspec.structs.replace(base, n_gpu_layers=layers)
+
+
+def answer(
+    memory: Memory, settings: Settings, held: Iterable[Holder] = (), *, exact: bool = False
+) -> Estimate:
+    """Return the estimate of ``settings`` and the most that would fit around it.
+
+    Args:
+        memory: The model on this machine.
+        settings: The configuration.
+        held: Programs that hold memory of its devices, the largest first.
+        exact: Ask the engine's dry run.
+    """
+    estimate = memory.estimate(settings, exact=exact)
+    most = memory.max_n_gpu_layers(settings, exact=exact)
+    base = settings if most is None else _with_layers(settings, min(most, settings.n_gpu_layers))
+    used = {d.device for d in estimate.devices}
+    return Estimate(
+        settings=settings,
+        estimate=estimate,
+        max_n_gpu_layers=most,
+        max_n_ctx=memory.max_n_ctx(settings, exact=exact),
+        min_n_cpu_moe=memory.min_n_cpu_moe(settings, exact=exact),
+        cheapest_kv=memory.cheapest_kv(settings, exact=exact),
+        next_layer_bytes=memory.next_layer_bytes(base, exact=exact),
+        if_closed=tuple(
+            _if_closed(memory, settings, holder, exact=exact)
+            for holder in [h for h in held if h.device in used][:_PROGRAMS]
+        ),
+    )
+
+
+def with_note(found: Estimate, note: str) -> Estimate:
+    """Return ``found`` with a sentence before its own."""
+    if not note:
+        return found
+    text = f"{note} {found.estimate.note}" if found.estimate.note else note
+    return msgspec.structs.replace(
+        found, estimate=msgspec.structs.replace(found.estimate, note=text)
+    )
+
+
+def sleep_note(asleep: tuple[str, ...], *, exact: bool) -> str:
+    """Return what a sleeping GPU means for the answer; empty when none sleeps."""
+    if not asleep:
+        return ""
+    names = " and ".join(asleep)
+    text = f"{names} sleeps and stays asleep: the figures are the formula's"
+    if exact:
+        text += ", not the dry run's, which would wake it"
+    return f"{text}. What runs a model (bench, tune, chat) wakes it."
+
+
+def _if_closed(memory: Memory, settings: Settings, holder: Holder, *, exact: bool) -> IfClosed:
+    freed = memory.freed({holder.device: holder.n_bytes})
+    return IfClosed(
+        device=holder.device,
+        pid=holder.process.pid,
+        name=holder.process.name,
+        vram_bytes=holder.n_bytes,
+        verdict=freed.estimate(settings, exact=exact).verdict,
+        max_n_gpu_layers=freed.max_n_gpu_layers(settings, exact=exact),
+        max_n_ctx=freed.max_n_ctx(settings, exact=exact),
+    )
+
+
+def _with_layers(settings: Settings, n_gpu_layers: int) -> Settings:
+    return msgspec.structs.replace(settings, n_gpu_layers=n_gpu_layers)
