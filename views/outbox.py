@@ -47,7 +47,11 @@ class Outbox:
 def merge(old: object, new: object) -> object | None:
     """Return one event that says what both say, or ``None`` when both must be kept."""
     if isinstance(old, TokenGenerated) and isinstance(new, TokenGenerated):
-        return TokenGenerated(text=old.text + new.text, n_tok=new.n_tok)
+        # a sign of life has no text and belongs to any part
+        if old.text and new.text and old.kind != new.kind:
+            return None
+        kind = new.kind if new.text else old.kind
+        return TokenGenerated(text=old.text + new.text, n_tok=new.n_tok, kind=kind)
     if isinstance(old, TrialProgress) and isinstance(new, TrialProgress):
         return new
     return None

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
-    from app.domain.events import ChatEvent, RigEvent, SweepEvent, TrialProgress
+    from app.domain.events import ChatEvent, RigEvent, ServerEvent, SweepEvent, TrialProgress
     from app.domain.machine import Machine
     from app.domain.model import ModelSpec
     from app.domain.settings import Settings
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from app.session.capsweep import CapsEvent
     from app.session.power_views import PowerState
     from app.session.results import Recheck
+    from app.store import Store
     from app.store.records import Profile, StoredSweep
-    from app.worker.protocol import ChatMessage, Sampling
+    from app.worker.protocol import ChatMessage, Sampling, TemplateChecked, TokenizeFinished
     from views.feed import TelemetryPort
 
 
@@ -62,7 +63,25 @@ class PowerPort(Protocol):
 
 
 class ChatPort(Protocol):
-    """An engine that answers, on concrete settings."""
+    """An engine that answers, on concrete settings.
+
+    Attributes:
+        template: Who writes the prompts, as ``app.session.Chat``.
+        stop: Strings that end answers.
+    """
+
+    template: str
+    stop: "tuple[str, ...]"
+
+    @property
+    def spec(self) -> "ModelSpec":
+        """The model."""
+        ...
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the engine, while there is one."""
+        ...
 
     @property
     def settings(self) -> "Settings":
@@ -104,6 +123,44 @@ class ChatPort(Protocol):
         max_tokens: int | None = None,
     ) -> "Iterator[ChatEvent]":
         """Stream an answer; closing the iterator cancels it within one token."""
+        ...
+
+    def tokenize(self, text: str) -> int:
+        """Return the number of tokens of a text."""
+        ...
+
+    def count_prompt(self, messages: "tuple[ChatMessage, ...]") -> "TokenizeFinished":
+        """Return the tokens of a prompt, and of each turn alone."""
+        ...
+
+    def check_template(self) -> "TemplateChecked":
+        """Return what is wrong with the template that would be used."""
+        ...
+
+    def idle_left_s(self) -> float | None:
+        """Return seconds until ``unload_if_idle`` would unload."""
+        ...
+
+    def unload_if_idle(self) -> bool:
+        """Unload the model if nobody asked for long; return whether it did."""
+        ...
+
+
+class ServerPort(Protocol):
+    """A model served to other programs."""
+
+    @property
+    def token(self) -> str:
+        """What clients send as API key."""
+        ...
+
+    @property
+    def alias(self) -> str:
+        """Name of the model towards clients."""
+        ...
+
+    def run(self, port: int = 0) -> "Generator[ServerEvent, None, None]":
+        """Load and serve until the generator is closed."""
         ...
 
 
@@ -211,6 +268,14 @@ class SessionPort(Protocol):
 
     def chat(self, model: str, profile_id: str | None = None) -> ChatPort:
         """Prepare a model for chatting; ``load`` loads it."""
+        ...
+
+    def serve(self, model: str, profile_id: str | None = None) -> ServerPort:
+        """Prepare a model for serving; ``run`` loads it."""
+        ...
+
+    def store(self) -> "Store":
+        """Return what RigTune keeps: conversations and drafts, for the chat."""
         ...
 
     def close(self) -> None:

@@ -101,6 +101,10 @@ def _inputs(c: Colors, u: int) -> str:
     }}
     QLineEdit:focus, QPlainTextEdit:focus {{ border: 2px solid {c.accent}; padding: {u - 1}px; }}
     QTextBrowser[role="message"] {{ background: transparent; border: none; }}
+    QFrame[role="code"] {{ background: {c.window}; border-radius: {u}px; }}
+    QPlainTextEdit[role="code"], QPlainTextEdit[role="code"]:focus {{
+        background: transparent; border: none; padding: 0;
+    }}
     QProgressBar {{
         background: {c.sunken}; border: none; border-radius: {u}px; height: {2 * u}px;
         text-align: center;

@@ -135,9 +135,10 @@ def submission_near_limit(now: Situation) -> Iterator[Evidence]:
 def slow_first_token(now: Situation) -> Iterator[Evidence]:
     """Reading the prompt takes more than two seconds."""
     trial = _last_good(now)
-    if trial is None or not trial.prefill:
+    passes = [s.ns / s.n_tok for s in trial.prefill if s.n_tok] if trial is not None else []
+    if trial is None or not passes:
         return
-    per_token = min(s.ns / s.n_tok for s in trial.prefill if s.n_tok) / NS_PER_S
+    per_token = min(passes) / NS_PER_S
     seconds = per_token * trial.request.workload.n_prompt
     if seconds > SLOW_FIRST_TOKEN_S:
         yield {"seconds": seconds, "n_prompt": trial.request.workload.n_prompt}

@@ -40,13 +40,16 @@ class Neighbours:
 
         Says nothing where the driver does not tell who holds memory.
         """
-        if sample.processes is None or sample.vram_free_bytes is None:
+        if sample.processes is None:
             return None
         held = {p.pid: p.vram_bytes or 0 for p in sample.processes if p.pid not in self._own}
         before = self._before.setdefault(sample.key, held)
         growth = {pid: size - before.get(pid, 0) for pid, size in held.items()}
         total = sum(held.values()) - sum(before.values())
-        if total < GROWTH_BYTES or sample.vram_free_bytes > LOW_BYTES:
+        free_bytes = sample.vram_free_bytes
+        if free_bytes is None:
+            return None
+        if total < GROWTH_BYTES or free_bytes > LOW_BYTES:
             self._said.discard(sample.key)
             return None
         if sample.key in self._said:
@@ -58,5 +61,5 @@ class Neighbours:
             key=sample.key,
             name=names.get(biggest),
             growth_bytes=total,
-            free_bytes=sample.vram_free_bytes,
+            free_bytes=free_bytes,
         )

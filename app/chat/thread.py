@@ -42,6 +42,10 @@ class Thread:
     Attributes:
         id: Number in the store; ``None`` until the first turn is written.
         system: System prompt, empty = none.
+        title: Title in the list; empty until the first turn is written.
+        model_name: Model it is had with.
+        model_path: Its file; empty = not known.
+        profile_id: Profile it is had with, if any.
     """
 
     def __init__(
@@ -50,14 +54,17 @@ class Thread:
         *,
         system: str = "",
         model_name: str = "",
+        model_path: str = "",
         profile_id: str | None = None,
     ) -> None:
         """Begin an empty conversation; it is written with its first turn."""
         self.id: int | None = None
         self.system = system
+        self.title = ""
+        self.model_name = model_name
+        self.model_path = model_path
+        self.profile_id = profile_id
         self._store = store
-        self._model_name = model_name
-        self._profile_id = profile_id
         self._turns: dict[int, Turn] = {}
         self._stored: dict[int, int] = {}
         self._unsaved: set[int] = set()
@@ -73,9 +80,13 @@ class Thread:
         """
         kept = store.conversation(conversation_id)
         thread = cls(
-            store, system=kept.system, model_name=kept.model_name, profile_id=kept.profile_id
+            store,
+            system=kept.system,
+            model_name=kept.model_name,
+            model_path=kept.model_path,
+            profile_id=kept.profile_id,
         )
-        thread.id = kept.id
+        thread.id, thread.title = kept.id, kept.title
         own: dict[int, int] = {}
         for message in store.messages(kept.id):
             parent = None if message.parent_id is None else own.get(message.parent_id)
@@ -117,6 +128,10 @@ class Thread:
             raise UsageProblem("turn_not_found", f"There is no turn {turn_id}.")
         return self._turns[turn_id]
 
+    def turn_of(self, message_id: int | None) -> int | None:
+        """Return the turn that the store keeps under this number."""
+        return next((own for own, kept in self._stored.items() if kept == message_id), None)
+
     def set_system(self, text: str) -> None:
         """Change the system prompt; the disk follows if the conversation is stored already.
 
@@ -126,6 +141,21 @@ class Thread:
         self.system = text.encode(errors="replace").decode()
         if self._store and self.id is not None:
             self._store.update_conversation(self.id, system=self.system)
+
+    def choose_model(self, name: str, path: str, profile_id: str | None) -> None:
+        """Have the conversation with this model and profile from now on.
+
+        Raises:
+            EnvironmentProblem: The disk refuses; the choice counts all the same.
+        """
+        chosen = (name, path, profile_id)
+        if chosen == (self.model_name, self.model_path, self.profile_id):
+            return
+        self.model_name, self.model_path, self.profile_id = chosen
+        if self._store and self.id is not None:
+            self._store.choose_model(
+                self.id, model_name=name, model_path=path, profile_id=profile_id
+            )
 
     def switch(self, turn_id: int) -> None:
         """Bring the newest branch through a turn into view."""
@@ -202,11 +232,13 @@ class Thread:
 
     def _write(self, store: Store, turn: Turn) -> None:
         if self.id is None:
+            self.title = _title(turn.content)
             self.id = store.start_conversation(
-                title=_title(turn.content),
+                title=self.title,
                 system=self.system,
-                model_name=self._model_name,
-                profile_id=self._profile_id,
+                model_name=self.model_name,
+                model_path=self.model_path,
+                profile_id=self.profile_id,
             ).id
         stored = self._stored.get(turn.id)
         if stored is not None:

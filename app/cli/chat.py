@@ -173,10 +173,12 @@ def converse(args: argparse.Namespace, session: Session, chat: Chat, sampling: S
             store,
             system=args.system or "",
             model_name=chat.spec.name,
+            model_path=chat.spec.path,
             profile_id=chat.profile_id,
         )
     else:
         thread = Thread.open(store, args.conversation)
+        thread.choose_model(chat.spec.name, chat.spec.path, chat.profile_id)
     check_template(chat)
     overflow = Overflow(args.overflow)
     conversation = Conversation(chat, thread=thread, overflow=overflow, sampling=sampling)

@@ -28,6 +28,7 @@ HELP = """\
 /preset NAME          begin with a preset: {presets}
 /regen                answer the last message again (the old answer is kept)
 /edit TEXT            replace the last message and answer that
+/branch [N]           show which versions the last turn with several has, or bring one into view
 /continue             go on with an answer that was cut short
 /attach FILE          send a text file with the next message
 /stats                how full the context is, and the last timings
@@ -67,6 +68,7 @@ class Commands:
             "preset": self._preset,
             "regen": lambda _: self.conversation.retry(),
             "edit": self._edit,
+            "branch": self._branch,
             "continue": lambda _: self.conversation.go_on(),
             "attach": self._attach,
             "stats": self._stats,
@@ -129,6 +131,20 @@ class Commands:
             raise UsageProblem("no_message", "There is no message to replace.", "Write one first.")
         return self.conversation.edit(questions[-1].id, text)
 
+    def _branch(self, text: str) -> None:
+        thread = self.conversation.thread
+        forks = [t for t in thread.turns if len(thread.siblings(t.id)) > 1]
+        if not forks:
+            raise UsageProblem("no_branch", "Every turn has one version.", "/regen adds another.")
+        versions = thread.siblings(forks[-1].id)
+        if text:
+            if not text.isdecimal() or not 1 <= int(text) <= len(versions):
+                message = f"There is no version {safe(text)}."
+                raise UsageProblem("no_branch", message, f"There are 1 to {len(versions)}.")
+            self.conversation.switch(versions[int(text) - 1].id)
+        shown = next(t for t in thread.turns if t in versions)
+        self._say(f"Version {versions.index(shown) + 1} of {len(versions)}: {shown.content}")
+
     def _attach(self, name: str) -> None:
         if not name:
             raise UsageProblem("no_file", "Name the file to attach.", "/attach notes.txt")
@@ -187,7 +203,16 @@ class Commands:
             self._say(("> " if turn.role == "user" else "") + turn.content)
 
     def _new(self, _: str) -> None:
-        self._show(Thread(self._store, system=self.conversation.thread.system))
+        old = self.conversation.thread
+        self._show(
+            Thread(
+                self._store,
+                system=old.system,
+                model_name=old.model_name,
+                model_path=old.model_path,
+                profile_id=old.profile_id,
+            )
+        )
 
     def _save(self, name: str) -> None:
         if not name:
@@ -195,7 +220,9 @@ class Commands:
         path = Path(name).expanduser().absolute()
         thread = self.conversation.thread
         is_json = path.suffix.lower() == ".json"
-        atomic_write(path, to_json(thread) if is_json else to_markdown(thread).encode())
+        title = thread.title or "Conversation"
+        data = to_json(thread, title) if is_json else to_markdown(thread, title).encode()
+        atomic_write(path, data)
         self._say(f"Written: {path}")
 
     def _delete(self, _: str) -> None:

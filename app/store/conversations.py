@@ -17,15 +17,21 @@ class Conversations(Database):
     """The part of the store that holds conversations."""
 
     def start_conversation(
-        self, *, title: str, system: str = "", model_name: str = "", profile_id: str | None = None
+        self,
+        *,
+        title: str,
+        system: str = "",
+        model_name: str = "",
+        model_path: str = "",
+        profile_id: str | None = None,
     ) -> Conversation:
         """Store a new conversation."""
         now = now_utc()
         with self._write() as connection:
             cursor = connection.execute(
-                "INSERT INTO conversations (title, system, model_name, profile_id, created_utc,"
-                " updated_utc) VALUES (?, ?, ?, ?, ?, ?)",
-                (title, system, model_name, profile_id, now, now),
+                "INSERT INTO conversations (title, system, model_name, model_path, profile_id,"
+                " created_utc, updated_utc) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (title, system, model_name, model_path, profile_id, now, now),
             )
         return self.conversation(int(cursor.lastrowid or 0))
 
@@ -47,23 +53,44 @@ class Conversations(Database):
         return tuple(_conversation(row) for row in rows)
 
     def update_conversation(
-        self,
-        conversation_id: int,
-        *,
-        title: str | None = None,
-        system: str | None = None,
-        model_name: str | None = None,
-        profile_id: str | None = None,
+        self, conversation_id: int, *, title: str | None = None, system: str | None = None
     ) -> Conversation:
         """Change what is given and keep the rest."""
         with self._write() as connection:
             connection.execute(
                 "UPDATE conversations SET title = coalesce(?2, title),"
-                " system = coalesce(?3, system), model_name = coalesce(?4, model_name),"
-                " profile_id = coalesce(?5, profile_id) WHERE id = ?1",
-                (conversation_id, title, system, model_name, profile_id),
+                " system = coalesce(?3, system) WHERE id = ?1",
+                (conversation_id, title, system),
             )
         return self.conversation(conversation_id)
+
+    def choose_model(
+        self, conversation_id: int, *, model_name: str, model_path: str, profile_id: str | None
+    ) -> None:
+        """Say which model and profile the conversation is had with from now on."""
+        with self._write() as connection:
+            connection.execute(
+                "UPDATE conversations SET model_name = ?, model_path = ?, profile_id = ?"
+                " WHERE id = ?",
+                (model_name, model_path, profile_id, conversation_id),
+            )
+
+    def draft(self, conversation_id: int | None) -> str:
+        """Return what was written there and not sent; ``None`` = in the next new conversation."""
+        rows = self._rows("SELECT content FROM drafts WHERE conversation IS ?", conversation_id)
+        return str(rows[0]["content"]) if rows else ""
+
+    def keep_draft(self, conversation_id: int | None, text: str) -> None:
+        """Keep what is written and not sent yet; an empty text forgets it."""
+        with self._write() as connection:
+            connection.execute("DELETE FROM drafts WHERE conversation IS ?", (conversation_id,))
+            if text:
+                # one that was deleted meanwhile gets none
+                connection.execute(
+                    "INSERT INTO drafts SELECT ?1, ?2 WHERE ?1 IS NULL"
+                    " OR EXISTS (SELECT 1 FROM conversations WHERE id = ?1)",
+                    (conversation_id, text),
+                )
 
     def delete_conversation(self, conversation_id: int) -> None:
         """Delete a conversation so that its text is in none of the database's files."""

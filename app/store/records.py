@@ -111,6 +111,7 @@ class Conversation(Record, frozen=True, kw_only=True):
         title: Shown in the list.
         system: System prompt.
         model_name: Model it was last held with.
+        model_path: Its file; empty = not known.
         profile_id: Profile it was last held with, if any.
         created_utc: RFC 3339 time of the start.
         updated_utc: RFC 3339 time of the last message.
@@ -121,6 +122,7 @@ class Conversation(Record, frozen=True, kw_only=True):
     system: str = ""
     model_name: str = ""
     profile_id: str | None = None
+    model_path: str = ""
     created_utc: str
     updated_utc: str
 

@@ -4,8 +4,13 @@
 writing; after a major step an older program must not write.
 """
 
-MAJOR, MINOR = 1, 2
+MAJOR, MINOR = 1, 3
 VERSION = MAJOR << 16 | MINOR
+
+# what is written and not sent yet; without a conversation: that of the next new one
+_DRAFTS = """CREATE TABLE drafts (
+    conversation INTEGER UNIQUE REFERENCES conversations(id) ON DELETE CASCADE,
+    content TEXT NOT NULL)"""
 
 CREATE = (
     """CREATE TABLE machines (
@@ -51,7 +56,8 @@ CREATE = (
     """CREATE TABLE conversations (
         id INTEGER PRIMARY KEY AUTOINCREMENT, title TEXT NOT NULL, system TEXT NOT NULL,
         model_name TEXT NOT NULL, profile_id TEXT, created_utc TEXT NOT NULL,
-        updated_utc TEXT NOT NULL)""",
+        updated_utc TEXT NOT NULL, model_path TEXT NOT NULL DEFAULT '')""",
+    _DRAFTS,
     """CREATE TABLE messages (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
         conversation INTEGER NOT NULL REFERENCES conversations(id) ON DELETE CASCADE,
@@ -85,6 +91,10 @@ UPGRADES: dict[int, tuple[int, tuple[str, ...]]] = {
     ),
     1 << 16 | 1: (
         1 << 16 | 2,
+        ("ALTER TABLE conversations ADD COLUMN model_path TEXT NOT NULL DEFAULT ''", _DRAFTS),
+    ),
+    1 << 16 | 2: (
+        1 << 16 | 3,
         (
             "ALTER TABLE sweeps ADD COLUMN name TEXT NOT NULL DEFAULT ''",
             "ALTER TABLE sweeps ADD COLUMN deleted_utc TEXT",

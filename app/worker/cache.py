@@ -1,25 +1,27 @@
 """The context of a conversation and what its cache holds: only what differs is read again."""
 
-import ctypes
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from app.worker.batch import Tokens, check_decode
+from app.worker.branches import (
+    MIN_TOK,
+    Branch,
+    Branches,
+    Checkpoint,
+    common,
+    copy_state,
+    partial_size,
+    restore_branch,
+    restore_partial,
+)
 from app.worker.cancel import EngineFailure
 from app.worker.engine import Context, Engine
 from app.worker.native import llama
 
-_PARTIAL_ONLY = 1  # LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY: window and recurrent state, no more
 _MAX_CHECKPOINTS = 16
 _MAX_CHECKPOINT_BYTES = 512 << 20
-
-
-class Checkpoint(NamedTuple):
-    """What cannot be rewound (window, recurrent state), as it was after ``length`` tokens."""
-
-    length: int
-    state: ctypes.Array[ctypes.c_uint8]
 
 
 class Cache:
@@ -36,6 +38,7 @@ class Cache:
         self.tokens: list[int] = []
         self._engine = engine
         self._checkpoints: list[Checkpoint] = []
+        self._branches = Branches()
         model = context.model
         self._only_advances = model.is_recurrent or model.is_hybrid
         # arrays that every step of one token uses again
@@ -45,6 +48,7 @@ class Cache:
     def free(self) -> None:
         """Release the context."""
         self._checkpoints.clear()
+        self._branches.clear()
         self.context.free()
 
     def reuse(self, prompt: Sequence[int]) -> int:
@@ -52,20 +56,32 @@ class Cache:
 
         At least one token must be decoded anew to have logits.
         """
-        common = _common(self.tokens, prompt[:-1])
-        if common < len(self.tokens):
-            common = self._rewind(common)
-        if common == 0:
+        wanted = prompt[:-1]
+        length = common(self.tokens, wanted)
+        branch = self._branches.best(wanted, length)
+        if branch is not None or len(self.tokens) - length >= MIN_TOK:
+            self._branches.keep(self.context.handle, self.tokens, self._checkpoints)
+        if branch is not None:
+            self._return_to(branch)
+            length = common(self.tokens, wanted)
+        if length < len(self.tokens):
+            length = self._rewind(length)
+        if length == 0:
             self.clear()
-        self.tokens = list(prompt[:common])
-        self._checkpoints = [c for c in self._checkpoints if c.length <= common]
-        return common
+        self.tokens = list(prompt[:length])
+        self._checkpoints = [c for c in self._checkpoints if c.length <= length]
+        return length
 
     def clear(self) -> None:
         """Forget everything."""
         llama.llama_memory_clear(self.context.memory, True)
         self.tokens = []
         self._checkpoints = []
+
+    def forget(self) -> None:
+        """Forget the branches that were left, too."""
+        self.clear()
+        self._branches.clear()
 
     def prefill(
         self, tokens: Sequence[int], size: int, on_batch: Callable[[int, float], int]
@@ -127,6 +143,13 @@ class Cache:
                 return checkpoint.length
         return 0
 
+    def _return_to(self, branch: Branch) -> None:
+        """Bring a branch that was left back; where the engine refuses, nothing is there."""
+        if restore_branch(self.context.handle, branch):
+            self.tokens, self._checkpoints = list(branch.tokens), list(branch.checkpoints)
+        else:
+            self.clear()
+
     def _cut(self, length: int) -> bool:
         """Drop everything after ``length`` tokens, where that gives the earlier state back.
 
@@ -150,11 +173,11 @@ class Cache:
         handle = self.context.handle
         if not self.tokens or any(c.length == len(self.tokens) for c in self._checkpoints):
             return
-        size = int(llama.llama_state_seq_get_size_ext(handle, 0, _PARTIAL_ONLY))
+        size = partial_size(handle)
         if not 0 < size <= _MAX_CHECKPOINT_BYTES:
             return
-        state = (ctypes.c_uint8 * size)()
-        if llama.llama_state_seq_get_data_ext(handle, state, size, 0, _PARTIAL_ONLY) != size:
+        state = copy_state(handle, size, partial=True)
+        if state is None:
             return
         self._checkpoints.append(Checkpoint(len(self.tokens), state))
         while (
@@ -165,14 +188,6 @@ class Cache:
 
     def _restore(self, checkpoint: Checkpoint) -> bool:
         """Bring the kept state back, and drop what came later from the rest of the cache."""
-        handle, state = self.context.handle, checkpoint.state
-        if not llama.llama_state_seq_set_data_ext(handle, state, len(state), 0, _PARTIAL_ONLY):
+        if not restore_partial(self.context.handle, checkpoint):
             return False
         return bool(llama.llama_memory_seq_rm(self.context.memory, 0, checkpoint.length, -1))
-
-
-def _common(old: Sequence[int], new: Sequence[int]) -> int:
-    for index, (a, b) in enumerate(zip(old, new, strict=False)):
-        if a != b:
-            return index
-    return min(len(old), len(new))

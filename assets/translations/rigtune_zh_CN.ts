@@ -210,22 +210,57 @@
     </message>
 </context>
 <context>
+    <name>ChatDialogs</name>
+    <message>
+        <source>The text is overwritten on the disk; it cannot come back.</source>
+        <translation>文字会在磁盘上被覆盖，无法恢复。</translation>
+    </message>
+    <message>
+        <source>Delete</source>
+        <translation>删除</translation>
+    </message>
+    <message>
+        <source>Export conversation</source>
+        <translation>导出对话</translation>
+    </message>
+    <message>
+        <source>Markdown (*.md)</source>
+        <translation>Markdown (*.md)</translation>
+    </message>
+    <message>
+        <source>JSON, all branches (*.json)</source>
+        <translation>JSON，所有分支 (*.json)</translation>
+    </message>
+    <message>
+        <source>Attach text files</source>
+        <translation>附加文本文件</translation>
+    </message>
+</context>
+<context>
     <name>ChatPage</name>
     <message>
         <source>Chat</source>
         <translation>聊天</translation>
     </message>
     <message>
+        <source>Conversations</source>
+        <translation>对话</translation>
+    </message>
+    <message>
+        <source>How the model is asked</source>
+        <translation>如何向模型提问</translation>
+    </message>
+    <message>
+        <source>Local server</source>
+        <translation>本地服务器</translation>
+    </message>
+    <message>
         <source>New Chat</source>
         <translation>新聊天</translation>
     </message>
     <message>
-        <source>System prompt (optional): how the model should be</source>
-        <translation>系统提示（可选）：模型应当如何表现</translation>
-    </message>
-    <message>
-        <source>System prompt</source>
-        <translation>系统提示</translation>
+        <source>Delete this message and everything that follows it?</source>
+        <translation>删除此消息及其后的所有内容？</translation>
     </message>
     <message>
         <source>Ask something</source>
@@ -234,38 +269,6 @@
     <message>
         <source>The model is loaded with the first message and runs on this machine only.</source>
         <translation>发送第一条消息时加载模型，且只在这台机器上运行。</translation>
-    </message>
-    <message>
-        <source>Unloaded for the search; loaded again with the next message.</source>
-        <translation>已为搜索卸载；发送下一条消息时重新加载。</translation>
-    </message>
-    <message>
-        <source>waiting for the running search…</source>
-        <translation>正在等待搜索结束…</translation>
-    </message>
-    <message>
-        <source>loading the model…</source>
-        <translation>正在加载模型…</translation>
-    </message>
-    <message>
-        <source>stopped</source>
-        <translation>已停止</translation>
-    </message>
-    <message>
-        <source>This model has no chat template: it continues your text instead.</source>
-        <translation>此模型没有聊天模板：它会续写您的文字。</translation>
-    </message>
-    <message>
-        <source>Restart</source>
-        <translation>重新启动</translation>
-    </message>
-    <message>
-        <source>The context is full. Begin a new chat, or tune for a longer context.</source>
-        <translation>上下文已满。请开始新聊天，或为更长的上下文寻找设置。</translation>
-    </message>
-    <message>
-        <source>broken off</source>
-        <translation>已中断</translation>
     </message>
     <message>
         <source>Stopping…</source>
@@ -313,6 +316,21 @@
     <message>
         <source>The search goes on. Click here to see it again.</source>
         <translation>搜索仍在继续。点击此处重新查看。</translation>
+    </message>
+</context>
+<context>
+    <name>CodeBlock</name>
+    <message>
+        <source>code</source>
+        <translation>代码</translation>
+    </message>
+    <message>
+        <source>Copy this code</source>
+        <translation>复制此代码</translation>
+    </message>
+    <message>
+        <source>Code</source>
+        <translation>代码</translation>
     </message>
 </context>
 <context>
@@ -407,6 +425,14 @@
         <translation>输入消息，按 Enter 发送。</translation>
     </message>
     <message>
+        <source>Editing an earlier message: sending it begins another branch.</source>
+        <translation>正在编辑之前的消息：发送后将开始另一个分支。</translation>
+    </message>
+    <message>
+        <source>Keep as It Was</source>
+        <translation>保持原样</translation>
+    </message>
+    <message>
         <source>Send</source>
         <translation>发送</translation>
     </message>
@@ -415,8 +441,24 @@
         <translation>停止</translation>
     </message>
     <message>
-        <source>Regenerate</source>
-        <translation>重新生成</translation>
+        <source>Attach…</source>
+        <translation>附加…</translation>
+    </message>
+    <message>
+        <source>{name}: {about}{n} tokens</source>
+        <translation>{name}：{about}{n} 个 token</translation>
+    </message>
+    <message>
+        <source>Remove {what}</source>
+        <translation>移除 {what}</translation>
+    </message>
+    <message>
+        <source>Remove</source>
+        <translation>移除</translation>
+    </message>
+    <message>
+        <source>pasted text</source>
+        <translation>粘贴的文本</translation>
     </message>
 </context>
 <context>
@@ -604,6 +646,21 @@
     </message>
 </context>
 <context>
+    <name>Drawer</name>
+    <message>
+        <source>You</source>
+        <translation>您</translation>
+    </message>
+    <message>
+        <source>Model</source>
+        <translation>模型</translation>
+    </message>
+    <message>
+        <source>formula</source>
+        <translation>公式</translation>
+    </message>
+</context>
+<context>
     <name>EstimatePanel</name>
     <message>
         <source>Estimate</source>
@@ -631,6 +688,21 @@
     </message>
 </context>
 <context>
+    <name>Fold</name>
+    <message>
+        <source>{n} words</source>
+        <translation>{n} 个词</translation>
+    </message>
+    <message>
+        <source>Thinking…</source>
+        <translation>正在思考…</translation>
+    </message>
+    <message>
+        <source>Reasoning</source>
+        <translation>思考过程</translation>
+    </message>
+</context>
+<context>
     <name>Folders</name>
     <message>
         <source>Folders with models</source>
@@ -647,6 +719,13 @@
     <message>
         <source>Folder with models</source>
         <translation>存放模型的文件夹</translation>
+    </message>
+</context>
+<context>
+    <name>Gauge</name>
+    <message>
+        <source>Context in use</source>
+        <translation>已用上下文</translation>
     </message>
 </context>
 <context>
@@ -775,6 +854,100 @@
     <message>
         <source>engine: {names}</source>
         <translation>引擎：{names}</translation>
+    </message>
+</context>
+<context>
+    <name>Head</name>
+    <message>
+        <source>You</source>
+        <translation>您</translation>
+    </message>
+    <message>
+        <source>Model</source>
+        <translation>模型</translation>
+    </message>
+    <message>
+        <source>Earlier version</source>
+        <translation>较早的版本</translation>
+    </message>
+    <message>
+        <source>Later version</source>
+        <translation>较晚的版本</translation>
+    </message>
+    <message>
+        <source>Copy this message</source>
+        <translation>复制此消息</translation>
+    </message>
+    <message>
+        <source>More for this message</source>
+        <translation>此消息的更多操作</translation>
+    </message>
+    <message>
+        <source>{n} tokens, {speed}</source>
+        <translation>{n} 个 token，{speed}</translation>
+    </message>
+    <message>
+        <source>Version {n} of {all}</source>
+        <translation>第 {n} 个版本，共 {all} 个</translation>
+    </message>
+    <message>
+        <source>Edit and ask again…</source>
+        <translation>编辑并重新提问…</translation>
+    </message>
+    <message>
+        <source>Answer again</source>
+        <translation>重新回答</translation>
+    </message>
+    <message>
+        <source>Go on with this answer</source>
+        <translation>继续此回答</translation>
+    </message>
+    <message>
+        <source>Delete from here on…</source>
+        <translation>从此处起删除…</translation>
+    </message>
+</context>
+<context>
+    <name>History</name>
+    <message>
+        <source>Search all conversations</source>
+        <translation>搜索所有对话</translation>
+    </message>
+    <message>
+        <source>Conversations</source>
+        <translation>对话</translation>
+    </message>
+    <message>
+        <source>Rename this conversation…</source>
+        <translation>重命名此对话…</translation>
+    </message>
+    <message>
+        <source>Export this conversation…</source>
+        <translation>导出此对话…</translation>
+    </message>
+    <message>
+        <source>Delete this conversation…</source>
+        <translation>删除此对话…</translation>
+    </message>
+    <message>
+        <source>Nothing found.</source>
+        <translation>没有找到。</translation>
+    </message>
+    <message>
+        <source>No conversation is kept yet.</source>
+        <translation>还没有保存的对话。</translation>
+    </message>
+    <message>
+        <source>Rename conversation</source>
+        <translation>重命名对话</translation>
+    </message>
+    <message>
+        <source>Title</source>
+        <translation>标题</translation>
+    </message>
+    <message>
+        <source>Delete “{title}”?</source>
+        <translation>删除“{title}”？</translation>
     </message>
 </context>
 <context>
@@ -1035,41 +1208,46 @@
     </message>
 </context>
 <context>
-    <name>MessageView</name>
-    <message>
-        <source>You</source>
-        <translation>您</translation>
-    </message>
-    <message>
-        <source>Model</source>
-        <translation>模型</translation>
-    </message>
-    <message>
-        <source>Copy this message</source>
-        <translation>复制此消息</translation>
-    </message>
-</context>
-<context>
     <name>Meter</name>
-    <message>
-        <source>Context in use</source>
-        <translation>已用上下文</translation>
-    </message>
     <message>
         <source>Reading the prompt…</source>
         <translation>正在读取提示…</translation>
     </message>
     <message>
-        <source>{speed} · first token after {ttft}</source>
-        <translation>{speed} · 首个 token 用时 {ttft}</translation>
+        <source>prompt {n} tokens, {reused} re-used</source>
+        <translation>提示 {n} 个 token，复用 {reused} 个</translation>
     </message>
     <message>
-        <source>{decode} · first token {ttft} · prompt {n} tokens, {prefill}</source>
-        <translation>{decode} · 首个 token {ttft} · 提示 {n} 个 token，{prefill}</translation>
+        <source>Reading the prompt: {done} of {all} tokens</source>
+        <translation>正在读取提示：{done} / {all} 个 token</translation>
     </message>
     <message>
-        <source>{n} tokens, {speed}</source>
-        <translation>{n} 个 token，{speed}</translation>
+        <source>now {now}, mean {mean}</source>
+        <translation>现在 {now}，平均 {mean}</translation>
+    </message>
+    <message>
+        <source>first token {ttft}</source>
+        <translation>首个 token {ttft}</translation>
+    </message>
+    <message>
+        <source>{n} tokens</source>
+        <translation>{n} 个 token</translation>
+    </message>
+    <message>
+        <source>mean {mean}</source>
+        <translation>平均 {mean}</translation>
+    </message>
+    <message>
+        <source>prompt {n} tokens, {reused} re-used, {speed}</source>
+        <translation>提示 {n} 个 token，复用 {reused} 个，{speed}</translation>
+    </message>
+    <message>
+        <source>Why slow: {causes}</source>
+        <translation>变慢原因：{causes}</translation>
+    </message>
+    <message>
+        <source>system {system}, you {user}, model {model}, markers {markers}</source>
+        <translation>系统 {system}，您 {user}，模型 {model}，标记 {markers}</translation>
     </message>
     <message>
         <source>{used} of {all} tokens</source>
@@ -1886,6 +2064,160 @@
     </message>
 </context>
 <context>
+    <name>Scene</name>
+    <message>
+        <source>loaded with the next message</source>
+        <translation>随下一条消息加载</translation>
+    </message>
+    <message>
+        <source>broken off</source>
+        <translation>已中断</translation>
+    </message>
+    <message>
+        <source>stopped</source>
+        <translation>已停止</translation>
+    </message>
+    <message>
+        <source>The model was unloaded; the next message loads it again.</source>
+        <translation>模型已卸载；下一条消息会重新加载。</translation>
+    </message>
+    <message>
+        <source>Nobody asked for a while: {text}</source>
+        <translation>一段时间没有提问：{text}</translation>
+    </message>
+    <message>
+        <source>not loaded</source>
+        <translation>未加载</translation>
+    </message>
+    <message>
+        <source>The context was full: the oldest {n} turns are summarised.</source>
+        <translation>上下文已满：最早的 {n} 轮已总结。</translation>
+    </message>
+    <message>
+        <source>The context was full: the oldest {n} turns are left out.</source>
+        <translation>上下文已满：最早的 {n} 轮已省略。</translation>
+    </message>
+    <message>
+        <source>Not saved: {what} It is tried again.</source>
+        <translation>未保存：{what} 会再次尝试。</translation>
+    </message>
+    <message>
+        <source>The context is full. Choose under “How the model is asked” what should happen then, begin a new chat, or tune for a longer context.</source>
+        <translation>上下文已满。请在“如何向模型提问”中选择此时的处理方式，开始新聊天，或为更长的上下文寻找设置。</translation>
+    </message>
+    <message>
+        <source>Go On</source>
+        <translation>继续</translation>
+    </message>
+    <message>
+        <source>waiting for the engine: a search or the server uses it…</source>
+        <translation>正在等待引擎：搜索或服务器正在使用它…</translation>
+    </message>
+    <message>
+        <source>trying the chat template…</source>
+        <translation>正在试用聊天模板…</translation>
+    </message>
+    <message>
+        <source>loading the model…</source>
+        <translation>正在加载模型…</translation>
+    </message>
+    <message>
+        <source>This model has no chat template: it continues your text instead.</source>
+        <translation>此模型没有聊天模板：它会续写您的文字。</translation>
+    </message>
+    <message>
+        <source>Ending answers at “{stop}” may help.</source>
+        <translation>让回答在“{stop}”处结束可能有帮助。</translation>
+    </message>
+    <message>
+        <source>Choose…</source>
+        <translation>选择…</translation>
+    </message>
+    <message>
+        <source>Another program</source>
+        <translation>另一个程序</translation>
+    </message>
+    <message>
+        <source>{name} took graphics memory; {free} are left. Answers may get slow.</source>
+        <translation>{name} 占用了显存；剩余 {free}。回答可能变慢。</translation>
+    </message>
+    <message>
+        <source>unloaded after {time} idle</source>
+        <translation>空闲 {time} 后已卸载</translation>
+    </message>
+</context>
+<context>
+    <name>ServerPanel</name>
+    <message>
+        <source>Other programs on this machine can use the chosen model through an OpenAI-compatible address. Nothing is reachable from outside, and the token is new each time.</source>
+        <translation>这台机器上的其他程序可以通过兼容 OpenAI 的地址使用所选模型。外部无法访问，且令牌每次都是新的。</translation>
+    </message>
+    <message>
+        <source>&amp;Port</source>
+        <translation>端口(&amp;P)</translation>
+    </message>
+    <message>
+        <source>any free one</source>
+        <translation>任意空闲端口</translation>
+    </message>
+    <message>
+        <source>Port</source>
+        <translation>端口</translation>
+    </message>
+    <message>
+        <source>Start Server</source>
+        <translation>启动服务器</translation>
+    </message>
+    <message>
+        <source>Stop Server</source>
+        <translation>停止服务器</translation>
+    </message>
+    <message>
+        <source>Address</source>
+        <translation>地址</translation>
+    </message>
+    <message>
+        <source>Copy the address</source>
+        <translation>复制地址</translation>
+    </message>
+    <message>
+        <source>API key</source>
+        <translation>API 密钥</translation>
+    </message>
+    <message>
+        <source>Copy the API key</source>
+        <translation>复制 API 密钥</translation>
+    </message>
+    <message>
+        <source>Model</source>
+        <translation>模型</translation>
+    </message>
+    <message>
+        <source>Copy the model&apos;s name</source>
+        <translation>复制模型名称</translation>
+    </message>
+    <message>
+        <source>Requests</source>
+        <translation>请求</translation>
+    </message>
+    <message>
+        <source>loading the model…</source>
+        <translation>正在加载模型…</translation>
+    </message>
+    <message>
+        <source>waiting for the engine…</source>
+        <translation>正在等待引擎…</translation>
+    </message>
+    <message>
+        <source>{n} so far, {active} now</source>
+        <translation>共 {n} 个，当前 {active} 个</translation>
+    </message>
+    <message>
+        <source>stopping…</source>
+        <translation>正在停止…</translation>
+    </message>
+</context>
+<context>
     <name>SettingsPage</name>
     <message>
         <source>Settings</source>
@@ -2010,6 +2342,73 @@
     <message>
         <source>RigTune&apos;s files lie in {folder}</source>
         <translation>RigTune 的文件位于 {folder}</translation>
+    </message>
+</context>
+<context>
+    <name>Setup</name>
+    <message>
+        <source>None</source>
+        <translation>无</translation>
+    </message>
+    <message>
+        <source>How the model should be (optional)</source>
+        <translation>模型应当如何表现（可选）</translation>
+    </message>
+    <message>
+        <source>Stop and say so</source>
+        <translation>停止并说明</translation>
+    </message>
+    <message>
+        <source>Leave out the oldest turns</source>
+        <translation>省略最早的轮次</translation>
+    </message>
+    <message>
+        <source>Summarise the oldest turns</source>
+        <translation>总结最早的轮次</translation>
+    </message>
+    <message>
+        <source>The model&apos;s own</source>
+        <translation>模型自带</translation>
+    </message>
+    <message>
+        <source>None: plain text</source>
+        <translation>无：纯文本</translation>
+    </message>
+    <message>
+        <source>Text that ends an answer (optional)</source>
+        <translation>使回答结束的文字（可选）</translation>
+    </message>
+    <message>
+        <source>&amp;Preset</source>
+        <translation>预设(&amp;P)</translation>
+    </message>
+    <message>
+        <source>&amp;System prompt</source>
+        <translation>系统提示(&amp;S)</translation>
+    </message>
+    <message>
+        <source>When the &amp;context is full</source>
+        <translation>上下文已满时(&amp;C)</translation>
+    </message>
+    <message>
+        <source>Chat &amp;template</source>
+        <translation>聊天模板(&amp;T)</translation>
+    </message>
+    <message>
+        <source>&amp;End answers at</source>
+        <translation>回答结束于(&amp;E)</translation>
+    </message>
+    <message>
+        <source>Assistant: brief and honest</source>
+        <translation>助手：简短而诚实</translation>
+    </message>
+    <message>
+        <source>Code: working examples</source>
+        <translation>代码：可运行的示例</translation>
+    </message>
+    <message>
+        <source>Writing: a careful editor</source>
+        <translation>写作：细致的编辑</translation>
     </message>
 </context>
 <context>
@@ -2221,6 +2620,13 @@
     <message>
         <source>Open JSON…</source>
         <translation>打开 JSON…</translation>
+    </message>
+</context>
+<context>
+    <name>Transcript</name>
+    <message>
+        <source>Conversation</source>
+        <translation>对话</translation>
     </message>
 </context>
 <context>

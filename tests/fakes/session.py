@@ -3,7 +3,7 @@
 import threading
 import time
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from types import TracebackType
 from typing import NamedTuple, Self
 
@@ -13,6 +13,10 @@ from app.domain.errors import EnvironmentProblem, ErrorInfo
 from app.domain.events import (
     ChatEvent,
     GenerationFinished,
+    GenerationStarted,
+    ServerEvent,
+    ServerProgress,
+    ServerStarted,
     SweepEvent,
     SweepFinished,
     SweepPlanned,
@@ -36,8 +40,9 @@ from app.session.capsweep import CapsEvent
 from app.session.power_views import EnergyReport, PowerState
 from app.session.results import Recheck
 from app.session.views import Estimate, ModelEntry
+from app.store import Store
 from app.store.records import Profile, StoredSweep, SweepFingerprint
-from app.worker.protocol import ChatMessage, Sampling
+from app.worker.protocol import ChatMessage, Sampling, TemplateChecked, TokenizeFinished
 from tests.fakes import power_data
 from tests.fakes import window_data as data
 
@@ -114,6 +119,10 @@ class FakeChat:
         """Prepare; nothing is loaded."""
         self._session = session
         self.settings = data.settings(28)
+        self.spec = data.SPEC
+        self.template = ""
+        self.stop: tuple[str, ...] = ()
+        self.pid: int | None = 4021
         self.profile_id: str | None = "ab12"
         self.has_template = session.has_template
         self.notes: tuple[str, ...] = ()
@@ -124,11 +133,40 @@ class FakeChat:
         if self._session.problem is not None:
             raise self._session.problem
         yield TrialProgress(phase="load", frac=0.5)
+        while self._session.holds_load:
+            time.sleep(0.01)
+            yield TrialProgress(phase="load", frac=0.6)
         self.is_running = True
 
     def close(self) -> None:
         """Unload."""
+        if self.is_running:
+            self._session.n_unloads += 1
         self.is_running = False
+
+    def tokenize(self, text: str) -> int:
+        """Return a token per word."""
+        return len(text.split())
+
+    def count_prompt(self, messages: tuple[ChatMessage, ...]) -> TokenizeFinished:
+        """Return a token per word and three for each turn's markers."""
+        per_message = tuple(self.tokenize(m.content) for m in messages)
+        return TokenizeFinished(n_tok=sum(per_message) + 3 * len(messages), per_message=per_message)
+
+    def check_template(self) -> TemplateChecked:
+        """Return what the session says of the template."""
+        return self._session.checked
+
+    def idle_left_s(self) -> float | None:
+        """Return what the session says."""
+        return self._session.idle_left_s
+
+    def unload_if_idle(self) -> bool:
+        """Unload when the session's clock has run out."""
+        if self._session.idle_left_s > 0:
+            return False
+        self.close()
+        return True
 
     def generate(
         self,
@@ -138,7 +176,12 @@ class FakeChat:
     ) -> Iterator[ChatEvent]:
         """Stream the answer; the session may hold it, or break it in the middle."""
         self._session.asked.append(messages)
-        words = ANSWER.split(" ")
+        self._session.asked_with.append((sampling, self.template, self.stop))
+        n_prompt = self.count_prompt(messages).n_tok
+        yield GenerationStarted(n_prompt=n_prompt, n_prompt_reused=0, n_ctx=4096, template="model")
+        if self._session.reasoning:
+            yield TokenGenerated(text=self._session.reasoning, n_tok=1, kind="reasoning")
+        words = self._session.answer.split(" ")
         for index, word in enumerate(words):
             if index == len(words) // 2:
                 self._session.wait_if_held()
@@ -224,6 +267,26 @@ class FakePower:
         return ()
 
 
+class FakeServer:
+    """A server that answers nobody; the session says how many asked, and may refuse to start."""
+
+    token = "secret-token"
+    alias = "Qwen2.5 7B Instruct"
+
+    def __init__(self, session: "FakeSession") -> None:
+        """Prepare."""
+        self._session = session
+
+    def run(self, port: int = 0) -> Generator[ServerEvent, None, None]:
+        """Serve until closed."""
+        if self._session.problem is not None:
+            raise self._session.problem
+        yield ServerStarted(port=port or 40404, effective=data.settings(28), devices=())
+        while True:
+            yield ServerProgress(n_requests=self._session.server_requests, n_active=1)
+            time.sleep(0.01)
+
+
 class FakeSession:
     """Plays ``tests.fakes.window_data``.
 
@@ -251,6 +314,16 @@ class FakeSession:
         self.breaks = False
         self.has_template = True
         self.asked: list[tuple[ChatMessage, ...]] = []
+        # --- chat: what its page needs besides; see FakeChat
+        self.asked_with: list[tuple[Sampling | None, str, tuple[str, ...]]] = []
+        self.answer = ANSWER
+        self.reasoning = ""
+        self.checked = TemplateChecked(template="text", findings=())
+        self.idle_left_s = 900.0
+        self.n_unloads = 0
+        self.server_requests = 2
+        self.holds_load = False
+        self._store: Store | None = None
         self.requests: list[tuple[str, SweepRequest]] = []
         self.is_closed = False
         self.names: dict[int, str] = {}
@@ -385,9 +458,23 @@ class FakeSession:
         """Return the engine that answers."""
         return FakeChat(self)
 
+    # --- chat -----------------------------------------------------------------------------
+
+    def serve(self, model: str, profile_id: str | None = None) -> FakeServer:
+        """Return a server that counts to ``server_requests``."""
+        return FakeServer(self)
+
+    def store(self) -> Store:
+        """Return a real store, in the test's own folder."""
+        if self._store is None:
+            self._store = Store.open()
+        return self._store
+
     def close(self) -> None:
         """Remember that it was closed."""
         self.is_closed = True
+        if self._store is not None:
+            self._store.close()
 
 
 class FakeResults:

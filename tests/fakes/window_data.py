@@ -2,6 +2,7 @@
 
 import random
 
+from app.domain.errors import ErrorInfo
 from app.domain.events import (
     SweepFinished,
     SweepPlanned,
@@ -45,6 +46,7 @@ from app.domain.sweep import (
 from app.domain.trial import Rate, Sample, Trial, TrialRequest, Workload
 from app.domain.units import GIB, MIB
 from app.sweep.stats import rate
+from app.worker.protocol import TemplateChecked, TemplateFinding
 
 GPU_KEY = "GPU-1"
 ASLEEP_KEY = "0000:00:02.0"
@@ -95,6 +97,19 @@ SPEC = ModelSpec(
     n_head=(28,) * N_LAYER, n_head_kv=(4,) * N_LAYER, n_embd_head_k=(128,) * N_LAYER,
     n_embd_head_v=(128,) * N_LAYER, chat_template="{{ messages }}", file_bytes=4683 * MIB,
     weights_bytes=4460 * MIB, tensors=(), ftype="Q4_K_M",
+)  # fmt: skip
+
+BAD_TEMPLATE = TemplateChecked(
+    template="text",
+    findings=(
+        TemplateFinding(
+            error=ErrorInfo(
+                code="unknown_markers", message="The template writes markers the model lacks.",
+                hint="Choose another template.",
+            ),
+            stop="<|im_end|>",
+        ),
+    ),
 )  # fmt: skip
 
 

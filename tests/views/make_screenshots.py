@@ -108,9 +108,15 @@ class Camera:
         window.open_page("chat")
         late.chat.offer(session.models()[0].path, "ab12")
         self._until(lambda: not window.jobs.running("profiles"))
+        session.reasoning = "The user asks for a definition. Short, with an example."
         late.chat.send("What is a KV cache?")
-        self._until(lambda: not late.chat._is_answering)
+        self._until(lambda: not late.chat.scene.is_answering)
         self._take("chat")
+        for panel in (late.chat.with_history, late.chat.with_setup):
+            panel.setChecked(True)
+        self._take("chat-setup")
+        for panel in (late.chat.with_history, late.chat.with_setup):
+            panel.setChecked(False)
         window.open_page("results")
         self._until(late.results.view.chat.isEnabled)
         self._take("results")

@@ -96,7 +96,10 @@ def test_conversation_is_readable(window: MainWindow, late: LatePages, qtbot: Qt
     """Messages and their buttons must have names."""
     window.open_page("chat")
     late.chat.send("hello")
-    qtbot.waitUntil(lambda: not late.chat._is_answering)
+    qtbot.waitUntil(lambda: not late.chat.scene.is_answering)
+    for panel in (late.chat.with_history, late.chat.with_setup, late.chat.with_server):
+        panel.setChecked(True)
+    qtbot.waitUntil(lambda: all(job.kind == "chat" for job in window.jobs.running()))
     assert nameless(window) == []
 
 

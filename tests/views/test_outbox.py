@@ -39,3 +39,17 @@ def test_reader_is_told_once_per_batch() -> None:
     box.take()
     box.put("c")
     assert len(told) == 2
+
+
+def test_kinds_of_text_are_not_mixed() -> None:
+    """Reasoning and answer must stay apart; a sign of life without text belongs to either."""
+    box = Outbox(lambda: None)
+    for text, n_tok, kind in (
+        ("why", 1, "reasoning"), ("", 2, "answer"), ("so", 3, "reasoning"), ("yes", 4, "answer"),
+        ("", 5, "answer"),
+    ):  # fmt: skip
+        box.put(TokenGenerated(text=text, n_tok=n_tok, kind=kind))
+    assert box.take() == [
+        TokenGenerated(text="whyso", n_tok=3, kind="reasoning"),
+        TokenGenerated(text="yes", n_tok=5, kind="answer"),
+    ]

@@ -57,6 +57,12 @@ class ModelPicker(QComboBox):
             self._fill([])
             self.chosen.emit(choice)
 
+    def show_choice(self, choice: Choice) -> None:
+        """Show ``choice``, which is in use already."""
+        if choice != self._choice:
+            self._choice = choice
+            self._fill([])
+
     def show_profiles(self, profiles: "Sequence[Profile]") -> None:
         """Offer the stored profiles."""
         for profile in profiles:

@@ -1,58 +1,350 @@
-"""The turns of a conversation, the newest in sight unless the user reads further up."""
+"""The turns of a conversation; only rows in sight (and a little around) are widgets."""
 
-from PySide6.QtCore import Slot
-from PySide6.QtWidgets import QScrollArea, QVBoxLayout, QWidget
+import time
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import pairwise
 
-from views.chat.message import MessageView
-from views.page import scrolling
+from PySide6.QtCore import QEvent, QRect, Qt, QTimer, Signal, Slot
+from PySide6.QtGui import QGuiApplication, QKeyEvent, QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QFrame, QWidget
+from typing_extensions import override
+
+from views.chat.drawing import Drawer, RowWidget
+from views.chat.head import COPY, Head
+from views.chat.rows import HEAD, UNKNOWN, Row, Turn
+from views.chat.turns import TurnView
 from views.widgets import Kit
 
+BUDGET_NS = 15_000_000
+"""Time for making rows in one go; more are made when the window has drawn and answered."""
+KEEP_SCREENS = 2
 
-class Transcript(QWidget):
-    """A column of messages."""
+
+class Transcript(QAbstractScrollArea):
+    """A column of turns, the newest in sight unless the user reads further up.
+
+    Signals:
+        acted: Action (``edit``, ``retry``, ``go_on``, ``delete``) and the turn's ``TurnView``.
+        switched: Id of the turn to bring into view.
+    """
+
+    acted = Signal(str, object)
+    switched = Signal(int)
 
     def __init__(self, kit: Kit) -> None:
         """Start empty."""
         super().__init__()
         self._kit = kit
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAccessibleName(self.tr("Conversation"))
+        self.viewport().setAutoFillBackground(False)
+        self.turns: list[Turn] = []
+        self._rows: list[Row] = []
+        self._tops: list[int] = []
+        self._widgets: dict[Row, RowWidget] = {}
+        self._drawer = Drawer(kit, self._on_acted, self.switched.emit, self._on_folded)
         self._follows = True
-        content = QWidget()
-        self._column = QVBoxLayout(content)
-        self._column.setContentsMargins(0, 0, kit.unit, 0)
-        self._column.setSpacing(2 * kit.unit)
-        self._column.addStretch(1)
-        self._area: QScrollArea = scrolling(content)
-        outer = QVBoxLayout(self)
-        outer.setContentsMargins(0, 0, 0, 0)
-        outer.addWidget(self._area)
-        self.messages: list[MessageView] = []
-        bar = self._area.verticalScrollBar()
-        bar.rangeChanged.connect(self._on_range_changed)
-        bar.valueChanged.connect(self._on_value_changed)
+        self._is_placing = False
+        self._unit = 0
+        self._rest = QTimer(self)
+        self._rest.setSingleShot(True)
+        self._rest.setInterval(0)
+        self._rest.timeout.connect(self._place)
+        self.verticalScrollBar().valueChanged.connect(self._on_scrolled)
+        kit.theme.changed.connect(self._on_look_changed)
+        QApplication.instance().focusChanged.connect(self._on_focus_changed)  # type: ignore[union-attr]
 
-    def add(self, role: str, text: str = "") -> MessageView:
-        """Add a turn at the end and return it."""
-        view = MessageView(self._kit, role, text)
-        self.messages.append(view)
-        self._column.insertWidget(self._column.count() - 1, view)
+    # --- what is said ----------------------------------------------------------------------
+
+    def show_turns(self, views: Sequence[TurnView]) -> None:
+        """Show these turns; those that are the same as before stay as they are."""
+        kept = 0
+        for turn, view in zip(self.turns, views, strict=False):
+            if (turn.view.role, turn.text) != (view.role, view.content):
+                break
+            if not turn.is_growing and turn.reasoning != view.reasoning:
+                break
+            turn.adopt(view)
+            kept += 1
+        if kept < len(views):
+            self._follows = True
+        self.turns = [*self.turns[:kept], *(Turn(view) for view in views[kept:])]
+        self._renew()
+
+    def begin(self, *, continues: bool) -> None:
+        """An answer comes next, as a new turn or as more of the last one."""
+        last = self.turns[-1] if self.turns else None
+        if continues and last is not None and last.view.role == "assistant":
+            self.turns[-1] = Turn(last.view, is_growing=True)
+        else:
+            self.turns.append(Turn(TurnView(role="assistant", content=""), is_growing=True))
         self._follows = True
-        return view
+        self._drawer.note = ""
+        self._renew()
 
-    def drop_last(self) -> None:
-        """Take the last turn away."""
-        self.messages.pop().deleteLater()
+    def append(self, text: str, *, is_thought: bool = False) -> None:
+        """Add what just arrived to the turn that grows."""
+        if not self.turns or not self.turns[-1].is_growing:
+            return
+        turn = self.turns[-1]
+        row, has_changed = turn.append(text, is_thought=is_thought)
+        if turn.fold in self._widgets:
+            self._drawer.fill(turn.fold, self._widgets[turn.fold])
+        if has_changed:
+            self._renew()
+        elif row is not None:
+            row.width = UNKNOWN
+            self._place()
 
-    def clear(self) -> None:
-        """Take every turn away."""
-        while self.messages:
-            self.drop_last()
+    def end(self, note: str = "") -> None:
+        """The answer has ended; ``note`` says so where timings do not."""
+        turn = self.turns[-1] if self.turns else None
+        if turn is not None and turn.is_growing:
+            turn.adopt(turn.view)
+            self._drawer.note = note
+        self._renew()
+
+    def set_busy(self, is_busy: bool) -> None:  # noqa: FBT001
+        """Offer nothing that needs the engine's side while it answers."""
+        self._drawer.is_busy = is_busy
+        self._fill_heads()
+
+    def reveal(self, turn_id: int) -> None:
+        """Scroll to a turn."""
+        row = next((t.head for t in self.turns if t.view.id == turn_id), None)
+        if row is not None:
+            self._follows = False
+            self.verticalScrollBar().setValue(row.y)
+
+    def _in_order(self) -> list[RowWidget]:
+        return [self._widgets[row] for row in sorted(self._widgets, key=lambda row: row.y)]
+
+    # --- rows ------------------------------------------------------------------------------
+
+    def _renew(self) -> None:
+        """Take over which rows there are."""
+        self._rows = [row for turn in self.turns for row in turn.rows()]
+        known = set(self._rows)
+        for row in [r for r in self._widgets if r not in known]:
+            self._drop(row)
+        self._fill_heads()
+        self._place()
 
     @Slot()
-    def _on_range_changed(self) -> None:
-        if self._follows:
-            bar = self._area.verticalScrollBar()
-            bar.setValue(bar.maximum())
+    def _place(self) -> None:
+        """Put every row where it belongs, and make those in sight."""
+        if self._is_placing:
+            return
+        self._is_placing = True
+        try:
+            deadline_ns = time.perf_counter_ns() + BUDGET_NS
+            is_complete = False
+            while not is_complete and time.perf_counter_ns() < deadline_ns:
+                self._measure()
+                is_complete = self._make_one()
+            self._measure()
+            self._move()
+            if not is_complete:
+                self._rest.start()
+        finally:
+            self._is_placing = False
+
+    def _measure(self) -> None:
+        """Stack the rows, keeping what is read where it is."""
+        bar = self.verticalScrollBar()
+        anchor = self._first_seen()
+        offset = bar.value() - anchor.y if anchor is not None else 0
+        gap, width = self._gap(), self._width()
+        y, self._tops = gap, []
+        per_line, line = self._line()
+        for row in self._rows:
+            if row.kind == HEAD and self._tops:
+                y += 4 * gap
+            row.y = y
+            self._tops.append(y)
+            if row.width == UNKNOWN:
+                row.height = row.height or row.guess(per_line, line)
+            elif row.width != width and row in self._widgets:
+                row.height, row.width = self._widgets[row].fit(width), width
+            y += row.height
+        bar.setRange(0, max(0, y + 2 * gap - self.viewport().height()))
+        bar.setPageStep(self.viewport().height())
+        bar.setSingleStep(3 * line)
+        bar.setValue(bar.maximum() if self._follows or anchor is None else anchor.y + offset)
+
+    def _make_one(self) -> bool:
+        """Make the next row that is in sight; return whether there is none."""
+        first, last = self._range(0)
+        wanted = range(first, last)
+        for index in reversed(wanted) if self._follows else wanted:
+            row = self._rows[index]
+            widget = self._widgets.get(row)
+            if widget is None:
+                widget = self._drawer.make(row, self.viewport())
+                self._widgets[row] = widget
+            elif row.width != UNKNOWN:
+                continue
+            self._drawer.fill(row, widget)
+            row.height, row.width = widget.fit(self._width()), self._width()
+            return False
+        return True
+
+    def _fill_heads(self) -> None:
+        self._drawer.last = self.turns[-1] if self.turns else None
+        for row, widget in self._widgets.items():
+            if isinstance(widget, Head):
+                self._drawer.fill(row, widget)
+
+    def _move(self) -> None:
+        """Show the made rows where they belong, and give back those far away."""
+        top = self.verticalScrollBar().value()
+        first, last = self._range(KEEP_SCREENS * self.viewport().height())
+        near = set(self._rows[first:last])
+        side, width = 3 * self._gap(), self._width()
+        for row in list(self._widgets):
+            widget = self._widgets[row]
+            if row not in near and not row.is_open and not widget.isAncestorOf(_focus()):
+                self._drop(row)
+                continue
+            widget.setGeometry(QRect(side, row.y - top, width, row.height))
+            widget.show()
+        self._order_tabs()
+        self.viewport().update()
+
+    def _order_tabs(self) -> None:
+        stops = [stop for widget in self._in_order() for stop in _stops(widget)]
+        for one, two in pairwise(stops):
+            if one.nextInFocusChain() is not two:
+                QWidget.setTabOrder(one, two)
+
+    def _drop(self, row: Row) -> None:
+        widget = self._widgets.pop(row)
+        widget.hide()
+        widget.deleteLater()
+
+    def _range(self, margin: int) -> tuple[int, int]:
+        """Return first and last (exclusive) index of the rows in sight, and ``margin`` around."""
+        top = self.verticalScrollBar().value()
+        first = max(0, bisect_right(self._tops, top - margin) - 1)
+        last = bisect_right(self._tops, top + self.viewport().height() + margin)
+        return first, last
+
+    def _first_seen(self) -> Row | None:
+        if not self._tops or len(self._tops) != len(self._rows):
+            return next((r for r in self._rows if r.y >= self.verticalScrollBar().value()), None)
+        first, _ = self._range(0)
+        return self._rows[first] if first < len(self._rows) else None
+
+    def _gap(self) -> int:
+        if not self._unit:
+            self._unit = self._kit.unit
+        return self._unit
+
+    def _width(self) -> int:
+        return max(50, self.viewport().width() - 6 * self._gap())
+
+    def _line(self) -> tuple[int, int]:
+        metrics = self.fontMetrics()
+        return max(10, self._width() // max(1, metrics.averageCharWidth())), metrics.lineSpacing()
+
+    # --- events ----------------------------------------------------------------------------
 
     @Slot(int)
-    def _on_value_changed(self, value: int) -> None:
-        self._follows = value >= self._area.verticalScrollBar().maximum() - 4
+    def _on_scrolled(self, value: int) -> None:
+        if not self._is_placing:
+            self._follows = value >= self.verticalScrollBar().maximum() - 4
+            self._place()
+
+    def _on_folded(self, row: Row, is_open: bool) -> None:  # noqa: FBT001
+        row.turn.is_unfolded = is_open
+        self._follows = False
+        self._drawer.fill(row, self._widgets[row])
+        self._renew()
+
+    def _on_acted(self, action: str, turn: Turn) -> None:
+        if action == COPY:
+            QGuiApplication.clipboard().setText(turn.text)
+        else:
+            self.acted.emit(action, turn.view)
+
+    @Slot()
+    def _on_look_changed(self) -> None:
+        for row in list(self._widgets):
+            self._drop(row)
+        self._place()
+
+    @Slot(QWidget, QWidget)
+    def _on_focus_changed(self, _old: QWidget | None, new: QWidget | None) -> None:
+        if new is None or not self.viewport().isAncestorOf(new):
+            return
+        row = next((r for r, w in self._widgets.items() if w is new or w.isAncestorOf(new)), None)
+        bar, high = self.verticalScrollBar(), self.viewport().height()
+        if row is not None and not bar.value() <= row.y <= bar.value() + high - row.height:
+            bar.setValue(row.y if row.y < bar.value() else row.y + min(row.height, high) - high)
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._place()
+
+    @override
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange:
+            self._unit = 0
+            for row in self._rows:
+                row.width = UNKNOWN
+            self._place()
+
+    @override
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        bar = self.verticalScrollBar()
+        if event.key() == Qt.Key.Key_Home:
+            bar.setValue(0)
+        elif event.key() == Qt.Key.Key_End:
+            bar.setValue(bar.maximum())
+        else:
+            super().keyPressEvent(event)
+
+    @override
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw the area behind each turn in sight, and the focus ring."""
+        painter = QPainter(self.viewport())
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        theme, gap, top = self._kit.theme, self._gap(), self.verticalScrollBar().value()
+        high, wide = self.viewport().height(), self.viewport().width()
+        for index, turn in enumerate(self.turns):
+            begin = turn.head.y - top
+            is_last = index + 1 == len(self.turns)
+            after = self._bottom() if is_last else self.turns[index + 1].head.y - 4 * gap
+            after -= top
+            if after < 0 or begin > high:
+                continue
+            is_user = turn.view.role == "user"
+            painter.setBrush(theme.color("sunken" if is_user else "surface"))
+            painter.setPen(QPen(theme.color("sunken" if is_user else "line"), 1))
+            area = QRect(gap, begin, wide - 2 * gap, after - begin + 2 * gap)
+            painter.drawRoundedRect(area, 2 * gap, 2 * gap)
+        if self.hasFocus():
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(QPen(theme.color("accent"), 2))
+            painter.drawRoundedRect(self.viewport().rect().adjusted(1, 1, -1, -1), gap, gap)
+
+    def _bottom(self) -> int:
+        last = self._rows[-1]
+        return last.y + last.height
+
+
+def _focus() -> QWidget:
+    return QApplication.focusWidget() or QWidget()
+
+
+def _stops(widget: RowWidget) -> list[QWidget]:
+    """Return what of a row can be reached with the Tab key, in order."""
+    if isinstance(widget, Head):
+        return [widget.back, widget.next, widget.copy, widget.more]
+    button = getattr(widget, "button", None)
+    return [] if button is None else [button]

@@ -150,6 +150,23 @@ def test_save_load_and_list(
     assert commands.conversation.thread.turns[0].content == "what about tides?"
 
 
+def test_branches_are_shown_and_switched(
+    commands: Commands, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Another answer is a version; either can be brought back by its number."""
+    list(commands.conversation.ask("hello"))
+    with pytest.raises(UsageProblem, match="one version"):
+        commands.run("/branch")
+    list(commands.run("/regen") or ())
+    commands.run("/branch")
+    assert "Version 2 of 2: second" in capsys.readouterr().out
+    commands.run("/branch 1")
+    assert commands.conversation.thread.turns[-1].content == "first"
+    for wrong in ("0", "3", "x", "²"):
+        with pytest.raises(UsageProblem):
+            commands.run(f"/branch {wrong}")
+
+
 def test_delete_takes_the_conversation_from_the_disk(commands: Commands, store: Store) -> None:
     """Nothing of it is left in the database's files."""
     list(commands.conversation.ask("secretword"))

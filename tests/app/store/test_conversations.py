@@ -96,3 +96,28 @@ def test_deleted_text_is_in_no_file(store: Store) -> None:
     with pytest.raises(UsageProblem):
         store.conversation(chat.id)
     assert store.messages(chat.id) == ()
+
+
+def test_model_of_a_conversation_can_change(store: Store) -> None:
+    """Model, file and profile it is had with are replaced together."""
+    chat = store.start_conversation(title="a", model_name="m", model_path="/m", profile_id="p")
+    assert chat.model_path == "/m"
+    store.choose_model(chat.id, model_name="n", model_path="/n", profile_id=None)
+    changed = store.conversation(chat.id)
+    assert (changed.model_name, changed.model_path, changed.profile_id) == ("n", "/n", None)
+
+
+def test_drafts(store: Store) -> None:
+    """One per conversation and one for the next new one; it goes with its conversation."""
+    chat = store.start_conversation(title="a")
+    store.keep_draft(chat.id, "of a")
+    store.keep_draft(None, "new one")
+    store.keep_draft(None, "newer secretdraft")
+    assert (store.draft(chat.id), store.draft(None)) == ("of a", "newer secretdraft")
+    store.keep_draft(None, "")
+    store.delete_conversation(chat.id)
+    assert (store.draft(chat.id), store.draft(None)) == ("", "")
+    store.keep_draft(chat.id, "of one that is gone")
+    assert store.draft(chat.id) == ""
+    files = store.path.parent.glob(store.path.name + "*")
+    assert b"secretdraft" not in b"".join(p.read_bytes() for p in files)

@@ -78,7 +78,10 @@ def test_a_failed_upgrade_changes_nothing(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_newer_minor_version_is_written_on(tmp_path: Path) -> None:
     """Additions of a newer minor version do not keep this one from writing."""
-    with Store.open(_golden(tmp_path / "new.db", schema.VERSION + 7)) as store:
+    path = tmp_path / "new.db"
+    with Store.open(path) as store:
+        store._rows(f"PRAGMA user_version = {schema.VERSION + 7}")
+    with Store.open(path) as store:
         store.start_conversation(title="more")
         assert not store.read_only
         assert store._rows("PRAGMA user_version")[0][0] == schema.VERSION + 7
@@ -173,5 +176,8 @@ def test_a_transaction_that_fails_leaves_nothing(tmp_path: Path) -> None:
 
 def _fail_inside_a_transaction(store: Store) -> None:
     with store._write() as connection:
-        connection.execute("INSERT INTO conversations VALUES (1, 't', '', '', NULL, 'now', 'now')")
+        connection.execute(
+            "INSERT INTO conversations (title, system, model_name, created_utc, updated_utc)"
+            " VALUES ('t', '', '', 'now', 'now')"
+        )
         raise KeyError

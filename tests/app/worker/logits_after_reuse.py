@@ -43,14 +43,20 @@ def main(path: str) -> None:
         "short cut": ([text[:300]], text[:192] + other, [192]),
         "restored": ([text[:600], text[:900]], text[:600] + other, [256, 256, 87]),
         "beyond the window": ([text[:800]], text[:250] + other, []),
+        # left for another branch, and come back to
+        "branch": (
+            [text[:700], text[:100] + other * 5],
+            text[:700] + other,
+            [256, 256, 187, 1],
+        ),
     }
     found: dict[str, Any] = {}
     for name, (before, prompt, division) in cases.items():
-        cache.clear()
+        cache.forget()
         for earlier in before:
             read(cache, earlier)
         n_reused, logits = read(cache, prompt)
-        cache.clear()
+        cache.forget()
         for length in division:
             decode(cache, prompt[len(cache.tokens) :][:length])
         _, expected = read(cache, prompt)

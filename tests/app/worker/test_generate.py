@@ -1,6 +1,7 @@
 """Answers of a real engine in a real child: templates, sampling, prefix reuse, golden streams."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -354,12 +355,29 @@ def test_second_answer_to_a_question_does_not_read_it_again(
     assert list(pieces(said)) == list(pieces(expected))
 
 
+@pytest.mark.parametrize("arch", ["llama", "gemma3", "mamba", "jamba"])
+def test_branch_that_was_left_is_not_read_again(
+    worker: WorkerProcess, tmp_path: Path, arch: str
+) -> None:
+    """Back from another branch, the kept state answers as if it had never been left."""
+    extra = WINDOWED if arch == "gemma3" else {}
+    load(worker, make_model(tmp_path / "tiny.gguf", arch, extra=extra))
+    settings = msgspec.structs.replace(SETTINGS, n_ctx=2048, n_batch=256, n_ubatch=32)
+    asked = question("the in er an " * 60, settings=settings, max_tokens=20)
+    first, said = answer(worker, asked)
+    elsewhere, _ = answer(worker, question("on at is " * 60, settings=settings, max_tokens=4))
+    assert elsewhere.n_reused < 32
+    back, repeated = answer(worker, asked)
+    assert back.n_reused == first.n_prompt - 1
+    assert list(pieces(repeated)) == list(pieces(said))
+
+
 @pytest.mark.slow
 def test_logits_after_reuse_equal_those_of_a_fresh_run() -> None:
     """On the demo model, whose window is 512 tokens: cut, restored and extended caches."""
     done = subprocess.run(
         [sys.executable, str(LOGITS), demo_spec().path],
-        cwd=REPOSITORY,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
         capture_output=True,
         text=True,
         check=True,
@@ -371,7 +389,9 @@ def test_logits_after_reuse_equal_those_of_a_fresh_run() -> None:
         "short cut": True,
         "restored": True,
         "beyond the window": False,
+        "branch": True,
     }
+    assert cases["branch"]["n_reused"] == 700
     assert {name: c["largest_difference"] for name, c in cases.items()} == dict.fromkeys(cases, 0.0)
 
 
