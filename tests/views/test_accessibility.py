@@ -141,8 +141,8 @@ def test_keyboard_alone_completes_a_chat(window: MainWindow, late: LatePages, qt
         pytest.fail("Tab never reaches the message")
     QTest.keyClicks(focus, "What is a KV cache?")
     QTest.keyClick(focus, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: late.chat._is_answering or not window.jobs.running("chat"))
-    qtbot.waitUntil(lambda: not late.chat._is_answering)
+    qtbot.waitUntil(late.chat.composer.stop.isVisible)
+    qtbot.waitUntil(late.chat.composer.send.isVisible)
 
 
 @pytest.mark.parametrize("factor", [1.0, 2.0])
