@@ -25,6 +25,7 @@ def main() -> int:
     wait_until(lambda: window.is_ready and not window.jobs.running())
     figures["complete_s"] = time.time() - begin_s
     figures["rss_mib"] = rss_mib()
+    window.open_page("dashboard")  # a fresh home shows the introduction first
     figures["visible_pct"] = idle_pct()
     window.open_page("advice")
     figures["hidden_pct"] = idle_pct()

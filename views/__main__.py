@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 def main(argv: "Sequence[str] | None" = None) -> int:
     """Open the window and return the exit code."""
     from app.runtime import has_display
-    from views.preflight import NO_DISPLAY, missing_libraries, sentence
+    from views.preflight import NO_DISPLAY, missing_libraries, sentence, tell
 
     # Qt would abort where these are missing, so they are looked for before.
     missing = missing_libraries(needs_x11=has_display())
     if missing:
-        sys.stderr.write(sentence(missing) + "\n")
+        tell(sentence(missing))
         return 3
     if not has_display() and not os.environ.get("QT_QPA_PLATFORM"):
-        sys.stderr.write(NO_DISPLAY + "\n")
+        tell(NO_DISPLAY)
         return 3
     logging.basicConfig(level=logging.WARNING)
     app, window = build(sys.argv if argv is None else argv)
@@ -42,20 +42,30 @@ def build(argv: "Sequence[str]") -> "tuple[QApplication, MainWindow]":
     """Return application and window, wired to this machine, not yet shown."""
     from PySide6.QtWidgets import QApplication
 
+    from app.store.preferences import load_preferences
+    from views.colors import Scheme
     from views.icons import Icons
+    from views.language import Language, Translations
     from views.main_window import MainWindow
+    from views.options import Options
     from views.state import load_state
     from views.theme import Theme
+    from views.units import use_units
     from views.widgets import Kit
 
     app = QApplication(list(argv))
     app.setApplicationName("RigTune")
     app.setDesktopFileName("rigtune")
-    state = load_state()
-    theme = Theme(app, state.scheme)
-    kit = Kit(theme, Icons(theme))
+    preferences, notice = load_preferences()
+    translations = Translations(app, Language(preferences.language))
+    use_units(
+        binary=preferences.memory_unit == "binary",
+        celsius=preferences.temperature_unit == "celsius",
+    )
+    theme = Theme(app, Scheme(preferences.theme), strong=preferences.contrast == "high")
+    kit = Kit(theme, Icons(theme), Options(preferences, notice))
     app.setWindowIcon(kit.icons.icon("rigtune"))
-    window = MainWindow(kit, _open_session, state)
+    window = MainWindow(kit, _open_session, load_state(), translations)
     # What start-up made lives as long as the window. Taken from the garbage collector, whose
     # full rounds would otherwise hold the GUI thread for tens of milliseconds each.
     window.pages_built.connect(gc.freeze)

@@ -7,10 +7,9 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.advice.device_facts import device_facts
 from app.advice.rule import Evidence
-from app.advice.text import render
-from app.domain.errors import Bug
 from app.domain.finding import Finding, Severity
 from app.domain.machine import Machine
+from views import words
 from views.page import Page, scrolling
 from views.widgets import Card, EmptyState, Heading, Kit, Pill, text_label
 
@@ -102,10 +101,8 @@ class AdvicePage(Page):
 
 def sentence(section: str, finding: Finding) -> str:
     """Return a text of the finding; its code where a text is missing."""
-    try:
-        return render(section, finding.id, finding.evidence)
-    except Bug:
-        return finding.id.replace("_", " ") if section == "finding" else ""
+    text = words.sentence(section, finding.id, finding.evidence)
+    return text or (finding.id.replace("_", " ") if section == "finding" else "")
 
 
 def device_text(code: str, data: Evidence) -> str:

@@ -71,6 +71,15 @@ DARK = Colors(
     warn="#f0b64a", bad="#ff8f85", prefill="#56b4e9", decode="#d55e00", memory="#009e73",
     power="#cc79a7", heat="#e69f00",
 )  # fmt: skip
+# The style sheet names roles of the palette instead of colours: its text is the same for every
+# look, so that a switch of the look polishes widgets one by one instead of all at once.
+ROLES = Colors(
+    window="palette(window)", surface="palette(base)", sunken="palette(midlight)",
+    text="palette(window-text)", muted="palette(placeholder-text)", line="palette(light)",
+    control="palette(mid)", accent="palette(highlight)", on_accent="palette(highlighted-text)",
+    good="palette(link-visited)", warn="palette(shadow)", bad="palette(bright-text)",
+    prefill="", decode="", memory="", power="", heat="",
+)  # fmt: skip
 _STRONG = {
     Scheme.LIGHT: {"window": "#ffffff", "muted": "#000000", "text": "#000000",
                    "line": "#000000", "control": "#000000"},

@@ -4,7 +4,7 @@ The readings themselves stay in ``app.telemetry``, whose ring buffers any thread
 """
 
 import time
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from math import isnan
 from typing import Protocol
@@ -13,9 +13,11 @@ import msgspec
 from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
 
 from app.domain.machine import GpuSample, HostSample, PowerState
-from views.plots.live_strip import Point
+from views.plots.canvas import Point
 
 MIN_GAP_MS = 500
+MAX_GAP_MS = 900
+GAP_FRAC = 0.9
 MAX_POINTS = 240
 HOST = "host"
 
@@ -41,6 +43,10 @@ class TelemetryPort(Protocol):
         self, callback: Callable[[str, GpuSample | HostSample], None]
     ) -> Callable[[], None]:
         """Call ``callback`` with every sample, on any thread, until the returned call."""
+        ...
+
+    def set_interval(self, interval_s: float | None) -> None:
+        """Change the pace outside trials."""
         ...
 
     def latest(self, key: str) -> Sequence[GpuSample]:
@@ -93,6 +99,15 @@ class TelemetryFeed(QObject):
             self._unsubscribe()
         self._unsubscribe = self._telemetry = None
 
+    def set_interval(self, interval_s: float) -> None:
+        """Read every ``interval_s`` outside trials, and tell of it as often.
+
+        Probes answer one after the other: without the gap each would redraw every card.
+        """
+        self._gap.setInterval(round(min(MAX_GAP_MS, GAP_FRAC * 1000 * interval_s)))
+        if self._telemetry is not None:
+            self._telemetry.set_interval(interval_s)
+
     def set_active(self, is_active: bool) -> None:  # noqa: FBT001
         """Tell of new readings, or let them be because nobody looks."""
         self._is_active = is_active
@@ -115,10 +130,25 @@ class TelemetryFeed(QObject):
         """Return the newest reading of the host."""
         return self._telemetry.latest_host() if self._telemetry else None
 
-    def points(self, key: str, field: str, window_s: float) -> list[Point]:
-        """Return a field inside the window as points, few enough to draw."""
+    def points(
+        self, key: str, field: str, window_s: float, until_s: float | None = None
+    ) -> list[Point]:
+        """Return a field inside the window as points, few enough to draw.
+
+        Args:
+            key: The device.
+            field: Field of its samples.
+            window_s: Length of the window, seconds.
+            until_s: Its end, ``time.perf_counter()``; ``None`` = now.
+        """
         series = self._telemetry.series(key, field) if self._telemetry else None
-        return [] if series is None else recent(series, time.perf_counter(), window_s)
+        end_s = time.perf_counter() if until_s is None else until_s
+        return [] if series is None else recent(series, end_s, window_s)
+
+    def series(self, key: str, field: str) -> SeriesPort | None:
+        """Return all that is kept of a field; any thread."""
+        telemetry = self._telemetry
+        return telemetry.series(key, field) if telemetry else None
 
     def _on_sample(self, _key: str, _sample: GpuSample | HostSample) -> None:
         # Probe threads: one queued call at a time, and none at all while nobody looks.
@@ -161,11 +191,12 @@ def merged(samples: Sequence[GpuSample]) -> GpuSample | None:
 def recent(series: SeriesPort, now_s: float, window_s: float) -> list[Point]:
     """Return the window's points as (age in seconds, value); the highest of each bucket."""
     first = bisect_left(series.t_s, now_s - window_s)
-    count = len(series.t_s) - first
+    last = bisect_right(series.t_s, now_s)
+    count = last - first
     step = max(1, count // MAX_POINTS)
     found: list[Point] = []
     # Buckets are counted from the newest reading, so that it is always the last point itself.
-    for end in range(len(series.t_s), first, -step):
+    for end in range(last, first, -step):
         start = max(first, end - step)
         values = [v for v in series.values[start:end] if not isnan(v)]
         found.append((now_s - series.t_s[end - 1], max(values) if values else None))

@@ -1,14 +1,16 @@
 """Icons: SVG files tinted with the colours of the look in use."""
 
 import weakref
+from functools import partial
 
 import shiboken6
 from PySide6.QtCore import QByteArray, QObject, QRectF, Qt, Slot
 from PySide6.QtGui import QAction, QIcon, QPainter, QPixmap
 from PySide6.QtSvg import QSvgRenderer
-from PySide6.QtWidgets import QAbstractButton, QLabel
+from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel
 
 from app.runtime import asset
+from views.slices import Slices
 from views.theme import Theme
 
 SIZES_PX = (16, 20, 24, 32, 48, 64)
@@ -31,6 +33,7 @@ class Icons(QObject):
         self._used: weakref.WeakKeyDictionary[Target, tuple[str, str, int]] = (
             weakref.WeakKeyDictionary()
         )
+        self._slices = Slices(self)
         theme.changed.connect(self._on_theme_changed)
 
     @property
@@ -60,9 +63,14 @@ class Icons(QObject):
 
     @Slot()
     def _on_theme_changed(self) -> None:
-        for target, (name, color, size_px) in list(self._used.items()):
-            if shiboken6.isValid(target):
-                self._show(target, name, color, size_px)
+        self._slices.clear()
+        self._slices.add(partial(self._show_again, target) for target in list(self._used))
+        if not any(w.isVisible() for w in QApplication.topLevelWidgets()):
+            self._slices.finish()
+
+    def _show_again(self, target: Target) -> None:
+        if shiboken6.isValid(target) and target in self._used:
+            self._show(target, *self._used[target])
 
     def _draw(self, name: str, tint: str) -> QIcon:
         icon = QIcon()

@@ -1,15 +1,25 @@
 """The pages that need pyqtgraph or are not looked at first: built after the window shows."""
 
+from collections.abc import Iterator
+
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
+from app.domain.sweep import Goal
 from views.bridge import Jobs
 from views.chat.page import ChatPage
 from views.port import SessionPort
 from views.results.page import ResultsPage
+from views.results.result_view import ResultView
 from views.state import WindowState
 from views.widgets import Kit
-from views.wizard.page import WizardPage
+from views.wizard.goal_step import GoalStep
+from views.wizard.model_step import ModelStep
+from views.wizard.page import WizardPage, WizardSteps
+from views.wizard.plan_step import PlanStep
+from views.wizard.run_step import RunStep
+
+MAX_RECENT = 5
 
 
 class LatePagesBuilder(QObject):
@@ -26,8 +36,7 @@ class LatePagesBuilder(QObject):
         super().__init__()
         self._state = state
         self._parts = (kit, session, jobs)
-        self._wizard: WizardPage | None = None
-        self._chat: ChatPage | None = None
+        self._steps: Iterator[object] = self._build()
         self._turn = QTimer(self)
         self._turn.setInterval(0)
         self._turn.timeout.connect(self._on_turn)
@@ -42,14 +51,33 @@ class LatePagesBuilder(QObject):
 
     @Slot()
     def _on_turn(self) -> None:
-        if self._wizard is None:
-            self._wizard = WizardPage(*self._parts, self._state.last_model)
-        elif self._chat is None:
-            self._chat = ChatPage(*self._parts)
-        else:
+        late = next(self._steps)
+        if isinstance(late, LatePages):
             self._turn.stop()
-            results = ResultsPage(*self._parts)
-            self.finished.emit(LatePages(self._wizard, self._chat, results, self._state))
+            self.finished.emit(late)
+
+    def _build(self) -> Iterator[object]:
+        """Yield after every part that takes its time; the pages themselves come last."""
+        kit, session, jobs = self._parts
+        model = ModelStep(kit, self._state.last_model, self._state.recent)
+        yield None
+        goal = GoalStep(kit)
+        yield None
+        plan = PlanStep(kit)
+        run = RunStep(kit)
+        yield None
+        result = ResultView(kit)
+        yield None
+        steps = WizardSteps(model=model, goal=goal, plan=plan, run=run, result=result)
+        wizard = WizardPage(kit, session, jobs, steps)
+        yield None
+        chat = ChatPage(kit, session, jobs)
+        yield None
+        view = ResultView(kit)
+        yield None
+        results = ResultsPage(kit, session, jobs, view)
+        yield None
+        yield LatePages(wizard, chat, results, self._state)
 
 
 class LatePages(QObject):
@@ -71,6 +99,7 @@ class LatePages(QObject):
         self.wizard = wizard
         self.chat = chat
         self.results = results
+        self._recent = state.recent
         self._pages: dict[str, QWidget] = {
             "tune": self.wizard, "chat": self.chat, "results": self.results,
         }  # fmt: skip
@@ -78,7 +107,10 @@ class LatePages(QObject):
             self.chat.offer(state.last_model, state.last_profile or None)
         self.wizard.chat_requested.connect(self._on_chat_requested)
         self.wizard.search_started.connect(self._on_search_started)
+        self.wizard.apply_requested.connect(self._on_apply_requested)
         self.results.chat_requested.connect(self._on_chat_requested)
+        self.results.apply_requested.connect(self._on_apply_requested)
+        self.results.search_requested.connect(self._on_search_requested)
         self.results.tune_requested.connect(self._on_tune_requested)
         self.chat.tune_requested.connect(self._on_tune_requested)
 
@@ -101,11 +133,23 @@ class LatePages(QObject):
         self.state_changed.emit({"last_model": model, "last_profile": profile_id})
         self.page_requested.emit("chat")
 
+    @Slot(str, str)
+    def _on_apply_requested(self, model: str, profile_id: str) -> None:
+        self.chat.offer(model, profile_id or None)
+        self.state_changed.emit({"last_model": model, "last_profile": profile_id})
+
+    @Slot(str, object)
+    def _on_search_requested(self, model: str, goal: Goal) -> None:
+        self.page_requested.emit("tune")
+        self.wizard.choose_model(model, goal)
+
     @Slot(str)
     def _on_search_started(self, model: str) -> None:
         # The search measures with all memory there is: the chat's model must not hold any.
         self.chat.unload()
-        self.state_changed.emit({"last_model": model})
+        self._recent = (model, *(m for m in self._recent if m != model))[:MAX_RECENT]
+        self.wizard.model_step.show_recent(self._recent)
+        self.state_changed.emit({"last_model": model, "recent": self._recent})
 
     @Slot()
     def _on_tune_requested(self) -> None:

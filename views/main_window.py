@@ -2,41 +2,46 @@
 
 import base64
 import importlib
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 import msgspec
-from PySide6.QtCore import QByteArray, QSize, QTimer, Signal, Slot
-from PySide6.QtGui import QCloseEvent, QGuiApplication, QResizeEvent
+from PySide6.QtCore import QByteArray, QSize, QTimer, QUrl, Signal, Slot
+from PySide6.QtGui import QCloseEvent, QDesktopServices, QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QStackedWidget, QWidget
 from typing_extensions import override
 
 from app.advice.rules import machine_findings
-from app.advice.text import catalogue
 from app.domain.errors import ErrorInfo
 from app.domain.machine import Machine
+from app.runtime import data_dir
 from views.advice_page import AdvicePage
+from views.background import Background
+from views.beside import Opened, close_session, import_pages, look_at_machine, write_text
 from views.bridge import Jobs
-from views.closing import ask_before_closing
 from views.dashboard.page import DashboardPage
 from views.feed import TelemetryFeed, TelemetryPort
+from views.language import Translations
 from views.menus import Menus
 from views.port import SessionPort
+from views.preferring import Preferring
 from views.sidebar import PageEntry, Sidebar
-from views.state import WindowState, save_state
+from views.slices import Slices
+from views.state import WindowState
 from views.widgets import Kit
 
 if TYPE_CHECKING:
     from views.late_pages import LatePages, LatePagesBuilder
 
 MIN_SIZE = QSize(900, 600)
-INTERVAL_S = 1.0
 CLOSE_BUDGET_MS = 10_000
 NARROW_PX = 800
 NARROW_CHARS = 110
+
+LAZY_PAGES = ("settings", "intro", "gallery")
 
 
 class MainWindow(QMainWindow):
@@ -49,14 +54,19 @@ class MainWindow(QMainWindow):
     pages_built = Signal()
 
     def __init__(
-        self, kit: Kit, open_session: Callable[[], SessionPort], state: WindowState
+        self,
+        kit: Kit,
+        open_session: Callable[[], SessionPort],
+        state: WindowState,
+        translations: Translations | None = None,
     ) -> None:
         """Build the frame and the two pages that are there at once.
 
         Args:
-            kit: Look and icons.
+            kit: Look, icons and preferences.
             open_session: Makes the session; called once, on a thread, after the window shows.
             state: What the last window left behind.
+            translations: The languages; ``None`` = the window speaks English only.
         """
         super().__init__()
         self._kit = kit
@@ -68,34 +78,87 @@ class MainWindow(QMainWindow):
         self.jobs = Jobs(self)
         self.feed = TelemetryFeed(self)
         self._is_closing = self._is_saved = self._is_given_up = self._has_failed = False
+        self._turns = Slices(self)
+        self.background = Background(kit, self)
         self._deadline = QTimer(self)
         self._deadline.setSingleShot(True)
         self._deadline.setInterval(CLOSE_BUDGET_MS)
         self._deadline.timeout.connect(self._on_deadline)
         self.setWindowTitle("RigTune")
-        self.entries = self._entries()
-        self.sidebar = Sidebar(kit, self.entries)
-        self._stack = QStackedWidget()
+        self.setStyleSheet(kit.theme.sheet)
         self._late: LatePages | None = None
         self._builder: LatePagesBuilder | None = None
-        self.dashboard = DashboardPage(kit, self.feed)
-        self.advice = AdvicePage(kit)
-        self._stack.addWidget(self.dashboard)
-        self._stack.addWidget(self.advice)
+        self._place()
+        self._frame()
+        self._first_page()
+        self._second_page()
+        self.jobs.idle.connect(self._on_jobs_idle)
+        self.preferring = Preferring(kit, self.jobs, self.feed, translations, self)
+        self.preferring.rebuild_wanted.connect(self.rebuild)
+        self.preferring.folders_changed.connect(self._on_folders_changed)
+        self.preferring.failed.connect(self._on_save_failed)
+        self.open_page("dashboard" if kit.options.value.is_introduced else "intro")
+        if kit.options.notice:
+            self.dashboard.say_set_aside(kit.options.notice)
+
+    def _frame(self) -> None:
+        """Build what is around the pages, in the language in use."""
+        kit = self._kit
+        self.entries = self._entries()
+        self.settings_entry = PageEntry(
+            key="settings", icon="settings", label=self.tr("Settings"), keys="Ctrl+,"
+        )
+        self.sidebar = Sidebar(kit, self.entries, self.settings_entry)
+        self._stack = QStackedWidget()
+        self._lazy: dict[str, QWidget] = {}
         self._wanted = "dashboard"
         self._lay_out()
         Menus(kit, self, self)
         self.sidebar.page_chosen.connect(self.open_page)
+
+    def _first_page(self) -> None:
+        self.dashboard = DashboardPage(self._kit, self.feed)
+        self._stack.addWidget(self.dashboard)
         self.dashboard.tune_requested.connect(self._on_tune_requested)
+        self.dashboard.export_requested.connect(self._on_export_requested)
+
+    def _second_page(self) -> None:
+        self.advice = AdvicePage(self._kit)
+        self._stack.addWidget(self.advice)
         self.advice.refresh_requested.connect(self._on_refresh_requested)
-        self.jobs.idle.connect(self._on_jobs_idle)
-        self.open_page("dashboard")
+
+    @Slot()
+    def rebuild(self) -> None:
+        """Build every page anew, in another language, say."""
+        if self._is_closing:
+            return
+        self._turns.clear()
+        self._turns.add(
+            [self._take_down, self._frame, self._first_page, self._second_page, self._show_again]
+        )
+
+    def _take_down(self) -> None:
+        self._key_before = self._wanted
+        if self._late is not None:
+            self._late.stop()
+        if self._builder is not None:
+            self._builder.stop()
+        self._late = None
+        self.dashboard.stop()
+        self.menuBar().clear()
+        # Setting the next central widget deletes this one with every page in it.
+
+    def _show_again(self) -> None:
+        self.resizeEvent(QResizeEvent(self.size(), self.size()))
+        if self._machine is not None:
+            self.dashboard.show_machine(self._machine)
+        self._build_late_pages()
+        self.open_page(self._key_before)
 
     def start(self) -> None:
         """Look at the machine and load the other pages' code, both beside the window."""
         self._look_at_machine(refresh=False)
-        # Imported on a thread: pyqtgraph and numpy take longer than a frame.
-        warm_up = self.jobs.start("warm-up", _import_late_pages)
+        warm_up = self.jobs.start("warm-up", import_pages)
         warm_up.event_arrived.connect(self._on_warmed_up)
 
     @property
@@ -137,7 +200,17 @@ class MainWindow(QMainWindow):
         early: dict[str, QWidget] = {"dashboard": self.dashboard, "advice": self.advice}
         if key in early:
             return early[key]
+        if key in LAZY_PAGES:
+            return self._lazy_page(key)
         return self._late.page(key) if self._late else None
+
+    def _lazy_page(self, key: str) -> QWidget:
+        if key not in self._lazy:
+            # Imported by the warm-up thread; here only where the user was quicker.
+            pages = importlib.import_module("views.lazy_pages")
+            self._lazy[key] = pages.build(key, self._kit, self, self._machine)
+            self._stack.addWidget(self._lazy[key])
+        return self._lazy[key]
 
     def _entries(self) -> tuple[PageEntry, ...]:
         rows = (
@@ -147,7 +220,10 @@ class MainWindow(QMainWindow):
             ("results", "results", self.tr("Results")),
             ("advice", "advice", self.tr("Advice")),
         )
-        return tuple(PageEntry(key=key, icon=icon, label=label) for key, icon, label in rows)
+        return tuple(
+            PageEntry(key=key, icon=icon, label=label, keys=f"Ctrl+{n}")
+            for n, (key, icon, label) in enumerate(rows, 1)
+        )
 
     def _lay_out(self) -> None:
         central = QWidget()
@@ -157,6 +233,8 @@ class MainWindow(QMainWindow):
         row.addWidget(self.sidebar)
         row.addWidget(self._stack, 1)
         self.setCentralWidget(central)
+
+    def _place(self) -> None:
         screen = QGuiApplication.primaryScreen().availableSize()
         self.setMinimumSize(MIN_SIZE.boundedTo(screen))
         self.resize(QSize(1120, 740).boundedTo(screen))
@@ -164,22 +242,15 @@ class MainWindow(QMainWindow):
             self.restoreGeometry(QByteArray(base64.b64decode(self.state.geometry)))
 
     def _look_at_machine(self, *, refresh: bool) -> None:
-        def look(_cancel: threading.Event) -> Iterator[object]:
-            session = self._session
-            if session is None:
-                catalogue("en")  # read here, because the GUI thread opens no file
-                session = self._open_session()
-                yield _Opened(session)
-            yield session.machine(refresh=refresh)
-            yield session.telemetry(INTERVAL_S)
-
+        interval_s = self._kit.options.value.interval_s
+        look = look_at_machine(self._session, self._open_session, interval_s, refresh=refresh)
         job = self.jobs.start("start", look)
         job.event_arrived.connect(self._on_machine_event)
         job.failed.connect(self._on_machine_failed)
 
     @Slot(object)
     def _on_machine_event(self, event: object) -> None:
-        if isinstance(event, _Opened):
+        if isinstance(event, Opened):
             self._session = event.session
             self.dashboard.power.attach(event.session.power, self.jobs)
             self._build_late_pages()
@@ -187,9 +258,14 @@ class MainWindow(QMainWindow):
             self.dashboard.show_machine(event)
             self._machine = event
             self._show_findings()
+            if "intro" in self._lazy:
+                pages = importlib.import_module("views.lazy_pages")
+                pages.tell_machine(self._lazy["intro"], event)
         else:
             telemetry: TelemetryPort = event  # type: ignore[assignment]
             self.feed.attach(telemetry)
+            # The session keeps one telemetry: an earlier pace may be another.
+            self.feed.set_interval(self._kit.options.value.interval_s)
             self._show_findings()
 
     def _show_findings(self) -> None:
@@ -225,20 +301,57 @@ class MainWindow(QMainWindow):
 
     @Slot(object)
     def _on_pages_built(self, late: "LatePages") -> None:
+        self._turns.add(partial(self._stack.addWidget, page) for page in late.widgets)
+        self._turns.add([partial(self._take_pages, late)])
+
+    def _take_pages(self, late: "LatePages") -> None:
         self._late = late
-        for page in self._late.widgets:
-            self._stack.addWidget(page)
         late.page_requested.connect(self.open_page)
         late.state_changed.connect(self._on_state_changed)
+        late.wizard.loaded_changed.connect(self.dashboard.show_loaded)
+        late.wizard.search_ended.connect(self.background.tell)
         self.open_page(self._wanted)
         self.pages_built.emit()
+
+    @Slot()
+    def _on_folders_changed(self) -> None:
+        if self._late is not None:
+            self._late.wizard.forget_models()
+
+    @Slot(object)
+    def _on_save_failed(self, error: ErrorInfo) -> None:
+        self.dashboard.show_error(error)
+
+    @Slot(str)
+    def end_intro(self, page: str) -> None:
+        """Go to ``page``; the introduction was seen or skipped."""
+        self._kit.options.change(is_introduced=True)
+        self.open_page(page)
+
+    @Slot()
+    def show_data_folder(self) -> None:
+        """Show where RigTune keeps its files."""
+        job = self.jobs.call("folder", data_dir)
+        job.event_arrived.connect(self._on_data_folder)
+
+    @Slot(object)
+    def _on_data_folder(self, folder: Path) -> None:
+        QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))
+        pages = importlib.import_module("views.lazy_pages")
+        pages.tell_folder(self._lazy.get("settings"), str(folder))
+
+    @Slot(str, object)
+    def _on_export_requested(self, path: str, make: Callable[[], str]) -> None:
+        job = self.jobs.call("export", partial(write_text, path, make))
+        job.event_arrived.connect(self.dashboard.show_written)
+        job.failed.connect(self.dashboard.show_error)
 
     @Slot()
     def _on_tune_requested(self) -> None:
         self.open_page("tune")
 
     @Slot(object)
-    def _on_state_changed(self, change: dict[str, str]) -> None:
+    def _on_state_changed(self, change: dict[str, str | tuple[str, ...]]) -> None:
         self.state = msgspec.structs.replace(self.state, **change)
 
     @Slot()
@@ -247,11 +360,13 @@ class MainWindow(QMainWindow):
         if self._is_closing:
             return
         self._is_closing = True
+        self.preferring.stop()
         self.setEnabled(False)
         if self._late is not None:
             self._late.stop()
         if self._builder is not None:
             self._builder.stop()
+        self._turns.clear()
         self.dashboard.stop()
         self.feed.detach()
         self.jobs.cancel_all()
@@ -268,10 +383,8 @@ class MainWindow(QMainWindow):
             return
         self._is_saved = True
         geometry = base64.b64encode(self.saveGeometry().data()).decode()
-        state = msgspec.structs.replace(
-            self.state, geometry=geometry, scheme=self._kit.theme.scheme
-        )
-        self.jobs.call("state", partial(_close_session, self._session, state))
+        state = msgspec.structs.replace(self.state, geometry=geometry)
+        self.jobs.call("state", partial(close_session, self._session, state))
 
     @Slot()
     def _on_deadline(self) -> None:
@@ -288,8 +401,8 @@ class MainWindow(QMainWindow):
         event.ignore()
         if self._is_closing:
             return
-        if self.jobs.running("search"):
-            ask_before_closing(self, self.finish)
+        if self.jobs.running("search") and not self.background.is_on:
+            self.background.ask(self.finish)
         else:
             self.finish()
 
@@ -303,20 +416,3 @@ class MainWindow(QMainWindow):
     @override
     def sizeHint(self) -> QSize:
         return MIN_SIZE.expandedTo(super().sizeHint()).boundedTo(QSize(1120, 740))
-
-
-class _Opened:
-    """The session is there."""
-
-    def __init__(self, session: SessionPort) -> None:
-        self.session = session
-
-
-def _close_session(session: SessionPort | None, state: WindowState) -> None:
-    save_state(state)
-    if session is not None:
-        session.close()
-
-
-def _import_late_pages(_cancel: threading.Event) -> Iterator[object]:
-    yield importlib.import_module("views.late_pages")

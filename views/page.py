@@ -36,11 +36,10 @@ class Page(QWidget):
 
 
 def scrolling(content: QWidget) -> QScrollArea:
-    """Return ``content`` in an area that scrolls up and down only when it must."""
+    """Return ``content`` in an area that scrolls when it must; sideways with huge text only."""
     area = QScrollArea()
     area.setWidgetResizable(True)
     area.setFrameShape(QFrame.Shape.NoFrame)
-    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
     area.setWidget(content)
     area.viewport().setAutoFillBackground(False)
     content.setAutoFillBackground(False)

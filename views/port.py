@@ -6,7 +6,7 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Generator, Iterator
 
-    from app.domain.events import ChatEvent, ServerEvent, SweepEvent, TrialProgress
+    from app.domain.events import ChatEvent, RigEvent, ServerEvent, SweepEvent, TrialProgress
     from app.domain.machine import Machine
     from app.domain.model import ModelSpec
     from app.domain.settings import Settings
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from app.session import Estimate, ModelEntry
     from app.session.capsweep import CapsEvent
     from app.session.power_views import PowerState
+    from app.session.results import Recheck
     from app.store import Store
     from app.store.records import Profile, StoredSweep
     from app.worker.protocol import ChatMessage, Sampling, TemplateChecked, TokenizeFinished
@@ -163,6 +164,44 @@ class ServerPort(Protocol):
         ...
 
 
+class ResultsPort(Protocol):
+    """What can be done with stored searches. Calls block: never on the GUI thread."""
+
+    def rename(self, sweep_id: int, name: str) -> None:
+        """Give a search, and the profile made from it, a name."""
+        ...
+
+    def delete(self, sweep_id: int) -> None:
+        """Hide a search until ``restore`` or ``purge``."""
+        ...
+
+    def restore(self, sweep_id: int) -> None:
+        """Undo ``delete``."""
+        ...
+
+    def purge(self) -> None:
+        """Delete for good what is hidden."""
+        ...
+
+    def write_json(self, sweep_id: int) -> bytes:
+        """Return a search as a file."""
+        ...
+
+    def read_json(self, data: bytes) -> int:
+        """Store a search from a file and return its number."""
+        ...
+
+    def changed(self, sweep: "StoredSweep") -> tuple[str, ...]:
+        """Return what has changed since a search: ``engine``, ``driver``."""
+        ...
+
+    def recheck(
+        self, sweep: "StoredSweep", cancel: "threading.Event"
+    ) -> "Iterator[RigEvent | Recheck]":
+        """Measure a recommendation again; the last event is the ``Recheck``."""
+        ...
+
+
 class SessionPort(Protocol):
     """The façade of the core. Calls may block: never on the GUI thread."""
 
@@ -179,8 +218,8 @@ class SessionPort(Protocol):
         """Return the live readings, one every ``interval_s``."""
         ...
 
-    def models(self) -> "tuple[ModelEntry, ...]":
-        """Return the models found on this machine."""
+    def models(self, folders: tuple[str, ...] = ()) -> "tuple[ModelEntry, ...]":
+        """Return the models found on this machine, those in ``folders`` included."""
         ...
 
     def inspect(self, model: str) -> "ModelSpec":
@@ -213,6 +252,10 @@ class SessionPort(Protocol):
 
     def sweep(self, sweep_id: int) -> "SweepResult":
         """Return a stored search with its trials."""
+        ...
+
+    def results(self) -> ResultsPort:
+        """Return what can be done with stored searches."""
         ...
 
     def profiles(self) -> "tuple[Profile, ...]":

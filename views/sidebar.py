@@ -15,6 +15,7 @@ class PageEntry(Record, frozen=True, kw_only=True):
     key: str
     icon: str
     label: str
+    keys: str = ""
 
 
 class Sidebar(QWidget):
@@ -26,8 +27,8 @@ class Sidebar(QWidget):
 
     page_chosen = Signal(str)
 
-    def __init__(self, kit: Kit, entries: Sequence[PageEntry]) -> None:
-        """Build a button per page; Ctrl+1… reach them from anywhere."""
+    def __init__(self, kit: Kit, entries: Sequence[PageEntry], last: PageEntry) -> None:
+        """Build a button per page, ``last`` at the bottom; their keys work from anywhere."""
         super().__init__()
         self._kit = kit
         self.setProperty("role", "sidebar")
@@ -38,20 +39,21 @@ class Sidebar(QWidget):
         column.setSpacing(kit.unit)
         self._group = QButtonGroup(self)
         self._buttons: dict[str, QToolButton] = {}
-        for index, entry in enumerate(entries):
-            self._buttons[entry.key] = self._button(entry, index)
+        for entry in (*entries, last):
+            if entry is last:
+                column.addStretch(1)
+            self._buttons[entry.key] = self._button(entry)
             column.addWidget(self._buttons[entry.key])
-        column.addStretch(1)
         self._group.buttonClicked.connect(self._on_button_clicked)
         self.set_narrow(False)
 
-    def _button(self, entry: PageEntry, index: int) -> QToolButton:
+    def _button(self, entry: PageEntry) -> QToolButton:
         button = QToolButton()
         button.setProperty("role", "nav")
         button.setProperty("key", entry.key)
         button.setText("  " + entry.label)
         button.setAccessibleName(entry.label)
-        button.setToolTip(self.tr("{page} (Ctrl+{n})").format(page=entry.label, n=index + 1))
+        button.setToolTip(self.tr("{page} ({keys})").format(page=entry.label, keys=entry.keys))
         button.setCheckable(True)
         button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         button.setIconSize(QSize(5 * self._kit.unit, 5 * self._kit.unit))
@@ -61,8 +63,11 @@ class Sidebar(QWidget):
         return button
 
     def show_page(self, key: str) -> None:
-        """Mark the page in use."""
-        self._buttons[key].setChecked(True)
+        """Mark the page in use; one that has no button leaves none marked."""
+        button = self._buttons.get(key)
+        self._group.setExclusive(button is not None)
+        for other in self._buttons.values():
+            other.setChecked(other is button)
 
     def set_narrow(self, is_narrow: bool) -> None:  # noqa: FBT001
         """Show icons only, or icons with words."""

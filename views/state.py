@@ -5,25 +5,24 @@ import msgspec
 from app.domain.errors import EnvironmentProblem
 from app.domain.record import Record, encode_json
 from app.runtime import atomic_write, data_dir
-from views.colors import Scheme
 
 FILE_NAME = "window.json"
 
 
 class WindowState(Record, frozen=True, kw_only=True):
-    """Look, place and last model.
+    """Place and last models.
 
     Attributes:
-        scheme: Look the user chose.
         geometry: Qt's own description of the window's place, base64.
         last_model: Model the last search or chat used.
         last_profile: Profile last used for chatting.
+        recent: Models of the last searches, newest first.
     """
 
-    scheme: Scheme = Scheme.AUTO
     geometry: str = ""
     last_model: str = ""
     last_profile: str = ""
+    recent: tuple[str, ...] = ()
 
 
 def load_state() -> WindowState:

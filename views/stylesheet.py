@@ -7,20 +7,19 @@ so that any widget can be a card or a primary button.
 from views.colors import Colors
 
 
-def stylesheet(colors: Colors, unit_px: int, *, controls: str, look: str) -> str:
+def stylesheet(colors: Colors, unit_px: int, *, controls: str) -> str:
     """Return the style sheet of the application.
 
     Args:
-        colors: The look.
+        colors: What stands for each colour: ``colors.ROLES``.
         unit_px: The step of all spacing, pixels.
         controls: Folder of the arrows and ticks that controls show.
-        look: Ending of the tick that shows on the accent colour: ``light`` or ``dark``.
     """
     return "".join(
         (_areas(colors, unit_px), _buttons(colors, unit_px), _sidebar(colors, unit_px),
          _inputs(colors, unit_px), _tones(colors), _lists(colors, unit_px),
          _scroll_bars(colors, unit_px), _fields(colors, unit_px, controls),
-         _choices(colors, unit_px, f"{controls}/check-{look}.svg"))
+         _choices(colors, unit_px, f"{controls}/check.svg"))
     )  # fmt: skip
 
 

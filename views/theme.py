@@ -4,12 +4,16 @@ The palette is built and set here because Qt's own colour scheme setter does not
 platforms (offscreen, bare X11).
 """
 
+from functools import partial
+
+import shiboken6
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QPalette
 from PySide6.QtWidgets import QApplication, QStyleFactory, QWidget
 
 from app.runtime import asset
-from views.colors import LIGHT, Colors, Scheme, colors_of
+from views.colors import LIGHT, ROLES, Colors, Scheme, colors_of
+from views.slices import Slices
 from views.stylesheet import stylesheet
 
 
@@ -22,12 +26,26 @@ class Theme(QObject):
 
     changed = Signal()
 
-    def __init__(self, app: QApplication, scheme: Scheme = Scheme.AUTO) -> None:
-        """Apply ``scheme`` at once and follow the system from then on."""
+    def __init__(
+        self,
+        app: QApplication,
+        scheme: Scheme = Scheme.AUTO,
+        *,
+        strong: bool = False,
+    ) -> None:
+        """Apply ``scheme`` at once and follow the system from then on.
+
+        Args:
+            app: Whose look it is.
+            scheme: Light, dark or as the system.
+            strong: High contrast, whatever the system says.
+        """
         super().__init__(app)
         self._app = app
         self._scheme = scheme
+        self._strong = strong
         self._look: tuple[Scheme, bool] | None = None
+        self._slices = Slices(self)
         self.colors = LIGHT
         app.setStyle(QStyleFactory.create("Fusion"))
         app.styleHints().colorSchemeChanged.connect(self._on_system_changed)
@@ -43,10 +61,21 @@ class Theme(QObject):
         """Whether the dark colours are in use."""
         return self._look is not None and self._look[0] is Scheme.DARK
 
-    def choose(self, scheme: Scheme) -> None:
+    def choose(self, scheme: Scheme, *, strong: bool = False) -> None:
         """Change the look while the window is open."""
         self._scheme = scheme
+        self._strong = strong
         self._apply()
+
+    @property
+    def sheet(self) -> str:
+        """The style sheet of a window, the same in every look.
+
+        For the window, not the application: with a style sheet there, each step of building a
+        page styles everything built so far again.
+        """
+        controls = asset("icons/controls").as_posix()
+        return stylesheet(ROLES, unit(self._app.font()), controls=controls)
 
     def color(self, name: str) -> QColor:
         """Return a colour of ``Colors`` by its field name."""
@@ -57,18 +86,27 @@ class Theme(QObject):
         self._apply()
 
     def _apply(self) -> None:
-        look = (self._resolved(), self._wants_contrast())
+        look = (self._resolved(), self._strong or self._wants_contrast())
         if look == self._look:
             return
         self._look = look
         self.colors = colors_of(*look)
         self._app.setPalette(palette_of(self.colors))
-        self._app.setStyleSheet(self._sheet(look[0]))
-        self.changed.emit()
+        self._repolish()
 
-    def _sheet(self, scheme: Scheme) -> str:
-        controls = asset("icons/controls").as_posix()
-        return stylesheet(self.colors, unit(self._app.font()), controls=controls, look=scheme.value)
+    def _repolish(self) -> None:
+        """Make every widget take the new colours, while open windows keep answering.
+
+        They draw again when all is done, so that nobody sees half of a look.
+        """
+        windows = [w for w in self._app.topLevelWidgets() if w.isVisible()]
+        for window in windows:
+            window.setUpdatesEnabled(False)
+        self._slices.clear()
+        self._slices.add(partial(_polish, widget) for widget in self._app.allWidgets())
+        self._slices.add([self.changed.emit, *(partial(_draw_again, w) for w in windows)])
+        if not windows:
+            self._slices.finish()
 
     def _resolved(self) -> Scheme:
         if self._scheme is not Scheme.AUTO:
@@ -85,6 +123,18 @@ class Theme(QObject):
         return bool(preference == Qt.ContrastPreference.HighContrast)
 
 
+def _polish(widget: QWidget) -> None:
+    if shiboken6.isValid(widget):
+        style = widget.style()
+        style.unpolish(widget)
+        style.polish(widget)
+
+
+def _draw_again(window: QWidget) -> None:
+    if shiboken6.isValid(window):
+        window.setUpdatesEnabled(True)
+
+
 def palette_of(colors: Colors) -> QPalette:
     """Return the Qt palette of ``colors``."""
     role = QPalette.ColorRole
@@ -95,11 +145,11 @@ def palette_of(colors: Colors) -> QPalette:
         (role.Button, colors.surface), (role.ButtonText, colors.text),
         (role.BrightText, colors.bad), (role.Highlight, colors.accent),
         (role.HighlightedText, colors.on_accent), (role.Link, colors.accent),
-        (role.LinkVisited, colors.accent), (role.ToolTipBase, colors.surface),
+        (role.LinkVisited, colors.good), (role.ToolTipBase, colors.surface),
         (role.ToolTipText, colors.text), (role.PlaceholderText, colors.muted),
-        (role.Accent, colors.accent), (role.Light, colors.surface),
+        (role.Accent, colors.accent), (role.Light, colors.line),
         (role.Midlight, colors.sunken), (role.Mid, colors.control), (role.Dark, colors.control),
-        (role.Shadow, colors.text),
+        (role.Shadow, colors.warn),
     ):  # fmt: skip
         palette.setColor(target, QColor(name))
     for target in (role.WindowText, role.Text, role.ButtonText, role.HighlightedText):

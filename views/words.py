@@ -1,15 +1,18 @@
 """Words of the window for the core's codes; the core itself never speaks to a widget."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication
+from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication, QLocale
 
+from app.advice.text import render
+from app.domain.errors import Bug, ErrorInfo
 from app.domain.memory import Verdict
 from app.domain.outcome import Outcome
 from app.domain.settings import FlashAttn, LoadMode, Settings
 from app.domain.sweep import BudgetName, Goal, SweepStatus
 from app.domain.trial import Rate
 from app.domain.units import MISSING, significant
+from views.language import text_language
 
 VERDICT_TONES = {
     Verdict.FITS: "good",
@@ -86,8 +89,16 @@ _KNOBS = {
     "n_gpu_layers": QT_TRANSLATE_NOOP("Words", "GPU layers"),
     "n_cpu_moe": QT_TRANSLATE_NOOP("Words", "Expert layers on CPU"),
     "n_threads": QT_TRANSLATE_NOOP("Words", "Decode threads"),
+    "n_threads_batch": QT_TRANSLATE_NOOP("Words", "Prefill threads"),
+    "n_batch": QT_TRANSLATE_NOOP("Words", "Prompt batch"),
     "n_ubatch": QT_TRANSLATE_NOOP("Words", "Physical batch"),
     "n_ctx": QT_TRANSLATE_NOOP("Words", "Context length"),
+    "flash_attn": QT_TRANSLATE_NOOP("Words", "Flash attention"),
+    "type_k": QT_TRANSLATE_NOOP("Words", "K cache type"),
+    "type_v": QT_TRANSLATE_NOOP("Words", "V cache type"),
+    "load_mode": QT_TRANSLATE_NOOP("Words", "Weights in RAM"),
+    "devices": QT_TRANSLATE_NOOP("Words", "Devices"),
+    "n_seq_max": QT_TRANSLATE_NOOP("Words", "Parallel sequences"),
     "depth": QT_TRANSLATE_NOOP("Words", "Tokens in context"),
     "trial": QT_TRANSLATE_NOOP("Words", "Trial"),
 }
@@ -105,7 +116,61 @@ _STAGES = {
     "finals": QT_TRANSLATE_NOOP("Words", "Final: the best two, compared in turns"),
 }
 
+_THROTTLES = {
+    "app_clocks": QT_TRANSLATE_NOOP("Words", "clock setting"),
+    "sw_power_cap": QT_TRANSLATE_NOOP("Words", "power limit"),
+    "hw_slowdown": QT_TRANSLATE_NOOP("Words", "hardware slowdown"),
+    "sync_boost": QT_TRANSLATE_NOOP("Words", "kept in step with another card"),
+    "sw_thermal": QT_TRANSLATE_NOOP("Words", "heat"),
+    "hw_thermal": QT_TRANSLATE_NOOP("Words", "heat, hardware limit"),
+    "hw_power_brake": QT_TRANSLATE_NOOP("Words", "power brake"),
+    "display_clocks": QT_TRANSLATE_NOOP("Words", "display clocks"),
+    "board_limit": QT_TRANSLATE_NOOP("Words", "board limit"),
+    "reliability": QT_TRANSLATE_NOOP("Words", "voltage limit"),
+    "prochot": QT_TRANSLATE_NOOP("Words", "processor or board too hot"),
+    "other": QT_TRANSLATE_NOOP("Words", "another reason"),
+}
+
 translate = QCoreApplication.translate
+
+
+def number(value: float, decimals: int = 0) -> str:
+    """Return a number as the language in use writes it."""
+    locale = QLocale()
+    # The C locale would write no separators.
+    locale.setNumberOptions(QLocale.NumberOption.DefaultNumberOptions)
+    return locale.toString(float(value), "f", decimals)
+
+
+def sentence(section: str, code: str, data: Mapping[str, str | int | float | None]) -> str:
+    """Return a text of ``assets/text`` in the language in use; empty where there is none."""
+    try:
+        return render(section, code, data, text_language())
+    except Bug:
+        return ""
+
+
+def absence_text(reason: str) -> str:
+    """Return why a reading is missing."""
+    return sentence("absence", reason, {}) or reason.replace("_", " ") if reason else ""
+
+
+def throttle_text(reasons: Sequence[str]) -> str:
+    """Return why a device is slowed down."""
+    return ", ".join(translate("Words", str(_THROTTLES.get(r, r))) for r in reasons)
+
+
+def error_text(error: ErrorInfo) -> str:
+    """Return what went wrong and what to do.
+
+    The core's own words are English; another language says the kind of problem first.
+    """
+    # Back-ticks mark commands in a terminal; here they would only be noise.
+    own = f"{error.message} {error.hint}".replace("`", "").strip()
+    if text_language() == "en":
+        return own
+    known = sentence("error", error.code, {}) or translate("Words", "Something went wrong.")
+    return translate("Words", "{sentence} ({details})").format(sentence=known, details=own)
 
 
 def verdict_label(verdict: Verdict) -> str:
@@ -180,7 +245,7 @@ def depth_text(depth: int) -> str:
     """Return at how many tokens in context a speed holds."""
     if not depth:
         return translate("Words", "with an empty context")
-    return translate("Words", "at {n} tokens in context").format(n=f"{depth:,}")
+    return translate("Words", "at {n} tokens in context").format(n=number(depth))
 
 
 def rate_text(rate: Rate | None) -> str:
@@ -195,7 +260,7 @@ def settings_parts(settings: Settings) -> dict[str, str]:
     """Return what a person wants to know of settings, by llama.cpp's names."""
     texts = {
         "n_gpu_layers": translate("Words", "GPU layers {n}").format(n=settings.n_gpu_layers),
-        "n_ctx": translate("Words", "context {n}").format(n=f"{settings.n_ctx:,}"),
+        "n_ctx": translate("Words", "context {n}").format(n=number(settings.n_ctx)),
         "n_ubatch": translate("Words", "batch {n}").format(n=settings.n_ubatch),
     }
     if settings.n_cpu_moe:

@@ -316,6 +316,11 @@ class GpuSample(Record, frozen=True, kw_only=True):
     processes: tuple[GpuProcess, ...] | None = None
     missing: dict[str, str] = {}
 
+    @property
+    def n_throttle(self) -> int | None:
+        """How many reasons slow the device now; ``None`` = unknown."""
+        return None if self.throttle is None else len(self.throttle)
+
 
 class HostSample(Record, frozen=True, kw_only=True):
     """One moment of CPU and RAM; ``power_mode`` as in ``HostInfo``."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from app.domain.record import Record
-from app.library.places import Origin, Place, default_places
+from app.library.places import Origin, Place, default_places, folder_places
 
 MAX_DEPTH = 8
 MAX_ENTRIES = 50_000
@@ -61,14 +61,19 @@ class _File(Record, frozen=True, kw_only=True):
     identity: tuple[int, int]
 
 
-def find_models(places: Iterable[Place] | None = None) -> tuple[FoundModel, ...]:
+def find_models(
+    places: Iterable[Place] | None = None, folders: Iterable[str] = ()
+) -> tuple[FoundModel, ...]:
     """Return the models in ``places`` (default: every known program's folders), by id.
+
+    Those in ``folders`` of the user's own come along.
 
     A file that several names reach (tags, links, revisions) is one model with aliases. Files
     other than models (projectors, adapters) are not told apart here: their header does that.
     """
     by_identity: dict[tuple[int, int], FoundModel] = {}
-    for place in default_places() if places is None else places:
+    known_places = default_places() if places is None else places
+    for place in (*known_places, *folder_places(folders)):
         for model, identity in _models_in(place):
             known = by_identity.get(identity)
             by_identity[identity] = model if known is None else _with_alias(known, model.id)

@@ -7,7 +7,7 @@ that does not exist costs nothing, so old and new locations stand side by side.
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from app.domain.record import Record
 
 
 class Origin(StrEnum):
-    """The program that downloaded a model. Stable wire values."""
+    """The program that downloaded a model, or ``folder``: the user's own. Stable wire values."""
 
     RIGTUNE = "rigtune"
     LM_STUDIO = "lmstudio"
@@ -25,6 +25,7 @@ class Origin(StrEnum):
     JAN = "jan"
     GPT4ALL = "gpt4all"
     LLAMA_CPP = "llama.cpp"
+    FOLDER = "folder"
 
 
 class Place(Record, frozen=True, kw_only=True):
@@ -42,6 +43,11 @@ def default_places() -> tuple[Place, ...]:
     except RuntimeError:
         return (own,)
     return (own, *places_of(home, os.environ, sys.platform))
+
+
+def folder_places(folders: Iterable[str]) -> tuple[Place, ...]:
+    """Return folders that the user named."""
+    return tuple(Place(origin=Origin.FOLDER, path=Path(f).expanduser()) for f in folders)
 
 
 def places_of(home: Path, environ: Mapping[str, str], platform: str) -> tuple[Place, ...]:

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -46,6 +47,7 @@ from app.session.power_views import governed_gpus
 from app.session.probing import Probing
 from app.session.readings import read_now, with_ram_of_now
 from app.session.recording import read_engine, write_engine
+from app.session.results import Results
 from app.session.same_cards import on_same_cards
 from app.session.searching import Extras, Place, replay_and_check, search_and_try
 from app.session.serving import Server
@@ -178,12 +180,17 @@ class Session:
         """
         return resolve_and_read(model)
 
-    def models(self) -> tuple[ModelEntry, ...]:
-        """Return the models found on this machine, each with its verdict and predicted speed."""
+    def models(self, folders: tuple[str, ...] = ()) -> tuple[ModelEntry, ...]:
+        """Return the models found on this machine, each with its verdict and predicted speed.
+
+        Args:
+            folders: Folders of the user's own to look into, besides other programs'.
+        """
         scene = self._scene()
         predictor = Predictor(scene.machine, self._opened_store())
         deadline_s = time.monotonic() + LIST_S
-        found = within(LIST_S, "The model folders", library.find_models)
+        find = partial(library.find_models, folders=folders)
+        found = within(LIST_S, "The model folders", find)
         # one drive that stalls costs its own entry, and a few of them no more than the deadline
         return tuple(
             list_entry(scene, each, predictor, min(HEADER_S, deadline_s - time.monotonic()))
@@ -375,6 +382,10 @@ class Session:
     def profile(self, profile_id: str) -> Profile:
         """Return a stored profile by id or name."""
         return self._opened_store().profile(profile_id)
+
+    def results(self) -> Results:
+        """Return what can be done with stored searches."""
+        return Results(self._opened_store, self)
 
     def export(self, profile_id: str, target: str) -> str:
         """Return a profile as another program's command or file."""

@@ -44,6 +44,7 @@ class StoredSweep(Record, frozen=True, kw_only=True):
         model_path: Where the model was last seen.
         n_trials: Trials stored.
         recommended: The answer, if there is one.
+        name: The user's name for it; empty = none given.
     """
 
     id: int
@@ -57,6 +58,7 @@ class StoredSweep(Record, frozen=True, kw_only=True):
     model_path: str
     n_trials: int
     recommended: Recommended | None
+    name: str = ""
 
 
 class Profile(Record, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@
 writing; after a major step an older program must not write.
 """
 
-MAJOR, MINOR = 1, 2
+MAJOR, MINOR = 1, 3
 VERSION = MAJOR << 16 | MINOR
 
 # what is written and not sent yet; without a conversation: that of the next new one
@@ -34,7 +34,9 @@ CREATE = (
         policy_version INTEGER NOT NULL,
         model TEXT NOT NULL REFERENCES models(fingerprint),
         machine INTEGER NOT NULL REFERENCES machines(id),
-        engine INTEGER REFERENCES engines(id))""",
+        engine INTEGER REFERENCES engines(id),
+        name TEXT NOT NULL DEFAULT '',
+        deleted_utc TEXT)""",
     "CREATE INDEX sweeps_by_fingerprint ON sweeps(fingerprint)",
     """CREATE TABLE trials (
         sweep INTEGER NOT NULL REFERENCES sweeps(id) ON DELETE CASCADE,
@@ -90,5 +92,12 @@ UPGRADES: dict[int, tuple[int, tuple[str, ...]]] = {
     1 << 16 | 1: (
         1 << 16 | 2,
         ("ALTER TABLE conversations ADD COLUMN model_path TEXT NOT NULL DEFAULT ''", _DRAFTS),
+    ),
+    1 << 16 | 2: (
+        1 << 16 | 3,
+        (
+            "ALTER TABLE sweeps ADD COLUMN name TEXT NOT NULL DEFAULT ''",
+            "ALTER TABLE sweeps ADD COLUMN deleted_utc TEXT",
+        ),
     ),
 }

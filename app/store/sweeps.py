@@ -110,7 +110,9 @@ class Sweeps(Database):
     ) -> tuple[StoredSweep, tuple[Trial, ...]] | None:
         """Return the last sweep with this fingerprint if it stopped early, with its trials."""
         rows = self._rows(
-            f"{_SELECT} WHERE s.fingerprint = ? ORDER BY s.id DESC LIMIT 1", to_text(fingerprint)
+            f"{_SELECT} WHERE s.fingerprint = ? AND s.deleted_utc IS NULL"
+            " ORDER BY s.id DESC LIMIT 1",
+            to_text(fingerprint),
         )
         sweeps = [self._sweep(row) for row in rows]
         if not sweeps or sweeps[0].status not in _RESUMABLE or not sweeps[0].n_trials:
@@ -120,7 +122,9 @@ class Sweeps(Database):
     def sweeps(self, model_fingerprint: str | None = None) -> tuple[StoredSweep, ...]:
         """Return all sweeps, or those of one model, newest first."""
         rows = self._rows(
-            f"{_SELECT} WHERE ?1 IS NULL OR s.model = ?1 ORDER BY s.id DESC", model_fingerprint
+            f"{_SELECT} WHERE (?1 IS NULL OR s.model = ?1) AND s.deleted_utc IS NULL"
+            " ORDER BY s.created_utc DESC, s.id DESC",
+            model_fingerprint,
         )
         return tuple(self._sweep(row) for row in rows)
 
@@ -153,10 +157,41 @@ class Sweeps(Database):
         rows = self._rows("SELECT record FROM trials WHERE sweep = ? ORDER BY n", sweep_id)
         return tuple(from_text(row["record"], Trial, self.path) for row in rows)
 
-    def delete_sweep(self, sweep_id: int) -> None:
-        """Delete a sweep and its trials for good; profiles made from it stay."""
+    def rename_sweep(self, sweep_id: int, name: str) -> None:
+        """Give a sweep, and the profile made from it, a name of the user's."""
         with self._write() as connection:
-            connection.execute("DELETE FROM sweeps WHERE id = ?", (sweep_id,))
+            _change(connection, "UPDATE sweeps SET name = ?2 WHERE id = ?1", sweep_id, name)
+            connection.execute(
+                "UPDATE profiles SET name = ?2 WHERE json_extract(record, '$.sweep_id') = ?1",
+                (sweep_id, name),
+            )
+
+    def delete_sweep(self, sweep_id: int) -> None:
+        """Hide a sweep and its profiles; ``restore_sweep`` brings them back until the purge."""
+        now = now_utc()
+        with self._write() as connection:
+            _change(connection, "UPDATE sweeps SET deleted_utc = ?2 WHERE id = ?1", sweep_id, now)
+            connection.execute(
+                "UPDATE profiles SET deleted_utc = ?2 WHERE deleted_utc IS NULL"
+                " AND json_extract(record, '$.sweep_id') = ?1",
+                (sweep_id, now),
+            )
+
+    def restore_sweep(self, sweep_id: int) -> None:
+        """Undo ``delete_sweep``, with the profiles that went with it."""
+        with self._write() as connection:
+            connection.execute(
+                "UPDATE profiles SET deleted_utc = NULL WHERE deleted_utc ="
+                " (SELECT deleted_utc FROM sweeps WHERE id = ?1)"
+                " AND json_extract(record, '$.sweep_id') = ?1",
+                (sweep_id,),
+            )
+            _change(connection, "UPDATE sweeps SET deleted_utc = NULL WHERE id = ?1", sweep_id)
+
+    def purge_sweeps(self) -> None:
+        """Delete for good, trials included, what was deleted when undo is no longer offered."""
+        with self._write() as connection:
+            connection.execute("DELETE FROM sweeps WHERE deleted_utc IS NOT NULL")
 
     def _sweep(self, row: sqlite3.Row) -> StoredSweep:
         result = row["result"] and from_text(row["result"], SweepResult, self.path)
@@ -172,7 +207,14 @@ class Sweeps(Database):
             model_path=row["model_path"],
             n_trials=row["n_trials"],
             recommended=result.recommended if result else None,
+            name=row["name"],
         )
+
+
+def _change(connection: sqlite3.Connection, sql: str, sweep_id: int, *values: str) -> None:
+    if connection.execute(sql, (sweep_id, *values)).rowcount == 0:
+        message = f"There is no sweep {sweep_id}."
+        raise UsageProblem("sweep_not_found", message)
 
 
 def _remember_model(connection: sqlite3.Connection, model: ModelSpec) -> None:

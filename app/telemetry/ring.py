@@ -31,6 +31,7 @@ class Ring:
         self._t = array("d", [math.nan]) * capacity
         self._data = {name: array("d", [math.nan]) * capacity for name in self.columns}
         self._count = 0
+        self._last_known = dict.fromkeys(self.columns, -capacity - 1)
 
     def append(self, t_s: float, row: Iterable[float | None], interval_s: float) -> None:
         """Add a row of one value per column; a late one is preceded by an empty row."""
@@ -45,13 +46,15 @@ class Ring:
 
     def has(self, column: str) -> bool:
         """Whether a column holds any value."""
-        return any(not math.isnan(value) for value in self._data[column])
+        return self._last_known[column] >= self._count - self._capacity
 
     def _put(self, t_s: float, row: Iterable[float | None]) -> None:
         at = self._count % self._capacity
         self._t[at] = t_s
-        for column, value in zip(self._data.values(), row, strict=True):
+        for (name, column), value in zip(self._data.items(), row, strict=True):
             column[at] = math.nan if value is None else value
+            if not math.isnan(column[at]):
+                self._last_known[name] = self._count
         self._count += 1
 
     def _ordered(self, column: "array[float]") -> "array[float]":

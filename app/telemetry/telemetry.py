@@ -41,6 +41,7 @@ GPU_COLUMNS = (
     "fan_pct",
     "pcie_rx_bytes_s",
     "pcie_tx_bytes_s",
+    "n_throttle",
 )
 HOST_COLUMNS = ("cpu_busy_pct", "ram_available_bytes", "swap_used_bytes", "cpu_temp_c")
 

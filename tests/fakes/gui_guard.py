@@ -57,7 +57,7 @@ class GuiGuard:
             if self.is_armed and self._depth == 0:
                 self.longest_cpu_ms = max(self.longest_cpu_ms, cpu_ms)
                 if cpu_ms > MAX_CPU_MS:
-                    name = type(receiver).__name__
+                    name = f"{type(receiver).__name__} of {type(receiver.parent()).__name__}"
                     self.faults.append(
                         f"{event.type().name} for {name}: {cpu_ms:.0f} ms CPU, {wall_ms:.0f} ms"
                     )

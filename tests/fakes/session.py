@@ -27,8 +27,10 @@ from app.domain.events import (
 from app.domain.machine import GpuSample, HostSample, Machine
 from app.domain.memory import Verdict
 from app.domain.model import ModelSpec
+from app.domain.outcome import Outcome
 from app.domain.settings import Settings
 from app.domain.sweep import SweepRequest, SweepResult, SweepStatus
+from app.domain.trial import Rate
 from app.domain.units import MIB, NS_PER_S
 from app.power.changes import Change, Pending
 from app.power.choice import PowerChoice
@@ -36,6 +38,7 @@ from app.power.keeper import DeviceState  # noqa: TC001 - as the other names her
 from app.power.protocol import PutBack
 from app.session.capsweep import CapsEvent
 from app.session.power_views import EnergyReport, PowerState
+from app.session.results import Recheck
 from app.session.views import Estimate, ModelEntry
 from app.store import Store
 from app.store.records import Profile, StoredSweep, SweepFingerprint
@@ -66,6 +69,7 @@ class FakeTelemetry:
         times = [now - s * NS_PER_S for s in range(n_seconds, 0, -1)]
         self.samples = [data.gpu_sample(t, i) for i, t in enumerate(times)]
         self.host = [data.host_sample(t, i) for i, t in enumerate(times)]
+        self.interval_s: float | None = None
         self.subscribers: list[Callable[[str, GpuSample | HostSample], None]] = []
 
     def push(self, sample: GpuSample | None = None) -> None:
@@ -81,6 +85,10 @@ class FakeTelemetry:
         """Call ``callback`` with what ``push`` adds."""
         self.subscribers.append(callback)
         return lambda: self.subscribers.remove(callback)
+
+    def set_interval(self, interval_s: float | None) -> None:
+        """Remember the pace."""
+        self.interval_s = interval_s
 
     def latest(self, key: str) -> tuple[GpuSample, ...]:
         """Return the newest reading."""
@@ -284,6 +292,7 @@ class FakeSession:
 
     Attributes:
         gate: While clear, a search stops before trial ``hold_at`` and an answer in its middle.
+        plan_gate: While clear, a search makes its plan and hears no cancel, as in a dry run.
         problem: Raised instead of a search, a model or a chat.
         crash: Raised in the middle of a search, as a bug would be.
         breaks: Whether an answer ends with a dead engine.
@@ -298,6 +307,8 @@ class FakeSession:
         self.gate = threading.Event()
         self.gate.set()
         self.hold_at = 6
+        self.plan_gate = threading.Event()
+        self.plan_gate.set()
         self.problem: EnvironmentProblem | None = None
         self.crash: Exception | None = None
         self.breaks = False
@@ -315,6 +326,11 @@ class FakeSession:
         self._store: Store | None = None
         self.requests: list[tuple[str, SweepRequest]] = []
         self.is_closed = False
+        self.names: dict[int, str] = {}
+        self.deleted: set[int] = set()
+        self.changed: tuple[str, ...] = ()
+        self.is_purged = False
+        self.folders: tuple[str, ...] = ()
 
     def wait_if_held(self, cancel: threading.Event | None = None) -> None:
         """Wait for the gate, or for a cancel."""
@@ -330,8 +346,9 @@ class FakeSession:
         """Return the readings."""
         return self.fake_telemetry
 
-    def models(self) -> tuple[ModelEntry, ...]:
+    def models(self, folders: tuple[str, ...] = ()) -> tuple[ModelEntry, ...]:
         """Return three models, one of them broken."""
+        self.folders = folders
         return (
             ModelEntry(id="lmstudio:qwen", origin="LM Studio", name="Qwen2.5-7B-Instruct-Q4_K_M",
                        path=data.SPEC.path, file_bytes=data.SPEC.file_bytes, arch="qwen2",
@@ -366,6 +383,7 @@ class FakeSession:
     ) -> Iterator[SweepEvent]:
         """Play the search; a cancel ends it with what was measured."""
         self.requests.append((model, request))
+        self.plan_gate.wait()
         if self.problem is not None:
             raise self.problem
         n_trials = 0
@@ -410,7 +428,12 @@ class FakeSession:
             status=SweepStatus.CANCELLED,
             n_trials=6,
         )
-        return (whole, part)
+        found = (msgspec.structs.replace(s, name=self.names.get(s.id, "")) for s in (whole, part))
+        return tuple(s for s in found if s.id not in self.deleted)
+
+    def results(self) -> "FakeResults":
+        """Return what can be done with them."""
+        return FakeResults(self)
 
     def sweep(self, sweep_id: int) -> SweepResult:
         """Return a stored answer."""
@@ -452,3 +475,53 @@ class FakeSession:
         self.is_closed = True
         if self._store is not None:
             self._store.close()
+
+
+class FakeResults:
+    """What can be done with the session's two searches; remembers what was asked."""
+
+    def __init__(self, session: FakeSession) -> None:
+        """Act on ``session``."""
+        self._session = session
+
+    def rename(self, sweep_id: int, name: str) -> None:
+        """Remember the name."""
+        self._session.names[sweep_id] = name
+
+    def delete(self, sweep_id: int) -> None:
+        """Hide a search."""
+        self._session.deleted.add(sweep_id)
+
+    def restore(self, sweep_id: int) -> None:
+        """Show it again."""
+        self._session.deleted.discard(sweep_id)
+
+    def purge(self) -> None:
+        """Remember that undo has ended."""
+        self._session.is_purged = True
+
+    def write_json(self, sweep_id: int) -> bytes:
+        """Return something to write."""
+        return b'{"sweep": %d}' % sweep_id
+
+    def read_json(self, data: bytes) -> int:
+        """Accept what ``write_json`` gave, refuse the rest."""
+        if not data.startswith(b'{"sweep"'):
+            raise EnvironmentProblem("not_a_result", "The file holds no RigTune result.", "Other.")
+        return 1
+
+    def changed(self, sweep: StoredSweep) -> tuple[str, ...]:
+        """Return what the session was told."""
+        return self._session.changed
+
+    def recheck(
+        self, sweep: StoredSweep, cancel: threading.Event
+    ) -> Iterator[TrialProgress | Recheck]:
+        """Find six per cent less."""
+        yield TrialProgress(phase="decode")
+        before = Rate(median=41.2, low=41.0, high=41.4)
+        now = Rate(median=38.9, low=38.7, high=39.1)
+        yield Recheck(
+            sweep_id=sweep.id, before=before, now=now, outcome=Outcome.OK,
+            difference_frac=-0.0558, is_outside_noise=True, changed=self._session.changed,
+        )  # fmt: skip

@@ -22,6 +22,7 @@ from views.colors import Scheme
 from views.icons import Icons
 from views.late_pages import LatePages
 from views.main_window import MainWindow
+from views.options import Options
 from views.state import WindowState
 from views.theme import Theme
 from views.widgets import Kit
@@ -32,6 +33,8 @@ _GUARD = GuiGuard()
 QT_NOISE = (
     "This plugin does not support propagateSizeHints",  # the offscreen platform, at each show
     "This plugin does not support raise",  # the same, for dialogs
+    # the tray icon's X11 code on a platform without a tray
+    "QObject::connect: No such signal QPlatformNativeInterface::systemTrayWindowChanged",
 )
 
 
@@ -102,10 +105,13 @@ def looks(qapp: QApplication) -> Kit:
 
 
 @pytest.fixture
-def kit(looks: Kit) -> Kit:
-    """Return what widgets are built with, in the light look."""
+def kit(looks: Kit) -> Iterator[Kit]:
+    """Return what widgets are built with, in the light look and with default preferences."""
     looks.theme.choose(Scheme.LIGHT)
-    return looks
+    looks.options = Options()
+    yield looks
+    looks.theme._slices.finish()
+    looks.icons._slices.finish()
 
 
 @pytest.fixture
@@ -136,14 +142,16 @@ def open_window(qtbot: QtBot, kit: Kit) -> Iterator[OpenWindow]:
     def open_it(session: FakeSession, state: WindowState | None = None) -> MainWindow:
         catalogue("en")
         window = MainWindow(kit, lambda: session, state or WindowState())
+        # As the program does: a full round of the collector would count as ours.
+        window.pages_built.connect(gc.freeze)
         opened.append(window)
         window.resize(900, 600)
         window.show()
         window.start()
-        qtbot.waitUntil(lambda: window.is_ready and not window.jobs.running())
+        qtbot.waitUntil(lambda: window.is_ready and not window.jobs.running(), timeout=20_000)
         # Keys reach an active window only.
         window.activateWindow()
-        qtbot.waitUntil(window.isActiveWindow)
+        qtbot.waitUntil(window.isActiveWindow, timeout=20_000)
         return window
 
     yield open_it

@@ -1,10 +1,13 @@
-"""Draws every page of the window to PNG files: python tests/views/make_screenshots.py DIR.
+"""Draws every page of the window to PNG files: python tests/views/make_screenshots.py DIR [--all].
+
+Without --all the small set: English at 100 and 150 %, Chinese at 100 %, both looks.
 
 The machine and the search are made up (``tests.fakes``), so the pictures are the same everywhere.
 Each look and scale is drawn by a process of its own: the scale is fixed when Qt starts.
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -14,8 +17,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-SCALES = ("1", "1.5")
+SCALES = ("1", "1.5", "2")
 LOOKS = ("light", "dark")
+LANGUAGES = ("en", "zh")
+SMALL_SET = (("en", "1"), ("en", "1.5"), ("zh", "1"))
 SIZE = (900, 600)
 MAX_WAIT_S = 20.0
 
@@ -23,39 +28,53 @@ MAX_WAIT_S = 20.0
 def main() -> int:
     """Draw everything, or one look and scale (the second form is called by the first)."""
     folder = Path(sys.argv[1])
-    if len(sys.argv) > 3:
-        Camera(folder, sys.argv[2], sys.argv[3]).run()
+    if len(sys.argv) > 4:
+        Camera(folder, *sys.argv[2:5]).run()
         return 0
     folder.mkdir(parents=True, exist_ok=True)
-    for look in LOOKS:
-        for scale in SCALES:
-            environment = {**os.environ, "QT_QPA_PLATFORM": "offscreen", "QT_SCALE_FACTOR": scale}
-            command = [sys.executable, __file__, str(folder), look, scale]
+    kinds = [(language, scale) for language in LANGUAGES for scale in SCALES]
+    for language, scale in kinds if "--all" in sys.argv else SMALL_SET:
+        for look in LOOKS:
+            environment = {
+                "QT_QPA_PLATFORM": "offscreen", **os.environ, "QT_SCALE_FACTOR": scale,
+                "RIGTUNE_HOME": str(folder / ".home"),
+            }  # fmt: skip
+            command = [sys.executable, __file__, str(folder), look, scale, language]
             subprocess.run(command, check=True, env=environment)
+    shutil.rmtree(folder / ".home", ignore_errors=True)
     return 0
 
 
 class Camera:
     """Walks through the window and takes pictures."""
 
-    def __init__(self, folder: Path, look: str, scale: str) -> None:
+    def __init__(self, folder: Path, look: str, scale: str, language: str) -> None:
         """Open the window."""
+        import msgspec
         from PySide6.QtWidgets import QApplication
 
+        from app.store.preferences import Preferences
         from tests.fakes.session import FakeSession
         from views.colors import Scheme
         from views.icons import Icons
+        from views.language import Language, Translations
         from views.main_window import MainWindow
+        from views.options import Options
         from views.state import WindowState
         from views.theme import Theme
         from views.widgets import Kit
 
-        self._suffix = f"{look}-{int(float(scale) * 100)}"
+        self._suffix = f"{language}-{look}-{int(float(scale) * 100)}"
         self._folder = folder
         self._app = QApplication([])
+        translations = Translations(self._app, Language(language))
+        preferences = {"theme": look, "language": language, "is_introduced": True}
+        options = Options(msgspec.convert(preferences, Preferences))
         theme = Theme(self._app, Scheme(look))
         self._session = FakeSession()
-        self._window = MainWindow(Kit(theme, Icons(theme)), lambda: self._session, WindowState())
+        self._window = MainWindow(
+            Kit(theme, Icons(theme), options), lambda: self._session, WindowState(), translations
+        )
         self._window.resize(*SIZE)
         self._window.show()
         self._window.start()
@@ -101,8 +120,13 @@ class Camera:
         window.open_page("results")
         self._until(late.results.view.chat.isEnabled)
         self._take("results")
-        window.open_page("advice")
-        self._take("advice")
+        late.results.tools.compare.click()
+        late.results.table.selectRow(1)
+        self._until(late.results.compare.isVisible)
+        self._take("results-compared")
+        for page in ("advice", "settings", "intro"):
+            window.open_page(page)
+            self._take(page)
         window.finish()
         self._until(lambda: not window.isVisible())
 

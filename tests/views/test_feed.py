@@ -2,6 +2,7 @@
 
 from array import array
 
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.domain.machine import GpuSample, PowerState
@@ -81,3 +82,11 @@ def test_readings_of_every_probe_by_gpu(qtbot: QtBot) -> None:
     feed.attach(telemetry)
     assert feed.readings([data.GPU_KEY]) == {data.GPU_KEY: telemetry.latest(data.GPU_KEY)}
     feed.detach()
+
+
+def test_gap_follows_the_pace(qapp: QApplication) -> None:
+    """Several probes answer within one interval; together they must redraw the cards once."""
+    feed = TelemetryFeed()
+    for interval_s, gap_ms in ((0.5, 450), (1.0, 900), (5.0, 900)):
+        feed.set_interval(interval_s)
+        assert feed._gap.interval() == gap_ms

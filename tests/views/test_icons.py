@@ -36,7 +36,7 @@ def test_button_follows_the_look(kit: Kit, qtbot: QtBot) -> None:
     qtbot.addWidget(button)
     kit.icons.bind(button, "chat")
     kit.theme.choose(Scheme.DARK)
-    assert DARK.text in colours(button.icon())
+    qtbot.waitUntil(lambda: DARK.text in colours(button.icon()))
 
 
 def test_deleted_button_does_no_harm(kit: Kit, qtbot: QtBot) -> None:

@@ -6,13 +6,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QMessageBox, QPushButton
 from pytestqt.qtbot import QtBot
 
+from app.store.preferences import load_preferences
 from tests.fakes.gui_guard import GuiGuard
 from tests.fakes.session import FakeSession
 from tests.views.conftest import OpenWindow
-from views.colors import Scheme
 from views.late_pages import LatePages
 from views.main_window import MainWindow
-from views.state import load_state
 
 
 def test_every_page_has_its_key(window: MainWindow, qtbot: QtBot) -> None:
@@ -54,12 +53,12 @@ def test_closing_ends_the_session_and_remembers(
     window: MainWindow, session: FakeSession, qtbot: QtBot, guard: GuiGuard
 ) -> None:
     """Closing must release the engine and store the look; the file is written on a thread."""
-    window._kit.theme.choose(Scheme.DARK)
+    window._kit.options.change(theme="dark")
     window.close()
     qtbot.waitUntil(lambda: not window.isVisible())
     assert session.is_closed
     with guard.paused():
-        assert load_state().scheme is Scheme.DARK
+        assert load_preferences()[0].theme == "dark"
 
 
 def test_closing_in_a_search_asks_and_keeps(

@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 import views
 from app.runtime import asset
-from views.colors import Colors, Scheme, colors_of
+from views.colors import ROLES, Colors, Scheme, colors_of
 from views.stylesheet import stylesheet
 from views.theme import Theme, palette_of, scale_font, unit
 
@@ -105,7 +105,7 @@ def test_arrows_show_wherever_the_program_lies(tmp_path: Path, qtbot: QtBot) -> 
     box.resize(120, 30)
 
     def picture(folder: Path, arrow: str) -> QImage:
-        sheet = stylesheet(LOOKS[0], 4, controls=folder.as_posix(), look="light")
+        sheet = stylesheet(ROLES, 4, controls=folder.as_posix())
         box.setStyleSheet(sheet.replace("down.svg", arrow))
         return box.grab().toImage()
 

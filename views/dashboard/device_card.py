@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Slot
+from PySide6.QtCore import QSize, Slot
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QGridLayout,
     QHBoxLayout,
@@ -11,15 +12,24 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
     QWidget,
 )
+from typing_extensions import override
 
 from app.domain.units import MISSING
 from views.dashboard.strips import Strip, statistics
 from views.feed import TelemetryFeed
+from views.plots.canvas import Band, bands_of
 from views.plots.live_strip import LiveStrip, Point
 from views.theme import scale_font
 from views.widgets.basics import Card, Heading, Kit, text_label
 from views.widgets.pill import Pill
 from views.widgets.table import Table
+from views.words import absence_text
+
+Span = tuple[float, float | None]
+"""Length of the window and its end (``time.perf_counter()``; ``None`` = now), seconds."""
+MAX_COLUMNS = 3
+BANDED = ("clock_mhz", "power_w", "temp_c")
+"""Strips that show when the device was slowed down."""
 
 
 class DeviceCard(Card):
@@ -32,6 +42,8 @@ class DeviceCard(Card):
         self.name = name
         self.has_readings = False
         self._points: dict[str, list[Point]] = {}
+        self._shown: tuple[str, ...] = ()
+        self._columns = 0
         self.setAccessibleName(name)
         self.pill = Pill(kit)
         self.column.addLayout(self._header(icon, facts))
@@ -69,24 +81,29 @@ class DeviceCard(Card):
         return row
 
     def show_series(
-        self, feed: TelemetryFeed, key: str, window_s: float, missing: dict[str, str]
+        self, feed: TelemetryFeed, key: str, span: Span, missing: dict[str, str]
     ) -> None:
         """Show the newest readings.
 
         Args:
             feed: Where they come from.
             key: The device.
-            window_s: Length of the window, seconds.
+            span: What of the past to show.
             missing: Why a field has no reading now.
         """
-        points_of = {field: feed.points(key, field, window_s) for field in self._strips}
+        length_s, end_s = span
+        points_of = {field: feed.points(key, field, length_s, end_s) for field in self._strips}
+        slowed: tuple[Band, ...] = ()
+        if any(field in self._strips for field in BANDED):
+            slowed = bands_of(feed.points(key, "n_throttle", length_s, end_s))
         shown = []
         for field, strip in self._strips.items():
             points = points_of[field]
             if statistics(points) is None:
                 continue  # this device does not tell; a capability that is not there is not shown
             shown.append(field)
-            strip.show_points(points, window_s, missing.get(field, ""))
+            reason = absence_text(missing.get(field, ""))
+            strip.show_points(points, length_s, reason, slowed if field in BANDED else ())
         if shown:
             self.has_readings = True
             self._arrange(tuple(shown))
@@ -109,21 +126,58 @@ class DeviceCard(Card):
         self._stack.setCurrentIndex(int(is_table))
         self._fill_table()
 
+    @property
+    def quantities(self) -> tuple[Strip, ...]:
+        """Everything this card could show."""
+        return tuple(Strip(field=f, info=strip.info) for f, strip in self._strips.items())
+
+    def set_facts(self, facts: str) -> None:
+        """Change the line below the name."""
+        self._facts.setText(facts)
+
+    def set_limit(self, field: str, limit: float | None) -> None:
+        """Move the limit line of a strip."""
+        self._strips[field].set_limit(limit)
+
     def hide_strips(self) -> None:
         """Show no curves: nothing can be read now."""
         self._arrange(())
 
     def _arrange(self, shown: tuple[str, ...]) -> None:
-        if shown == getattr(self, "_shown", None):
+        if shown == self._shown and self._columns:
             return
         self._shown = shown
         self._stack.setVisible(bool(shown))
-        columns = 2 if len(shown) in (2, 4) else 3
+        self._columns = 0
         for strip in self._strips.values():
             self._grid.removeWidget(strip)
-            strip.hide()
-        for index, field in enumerate(shown):
-            self._grid.addWidget(self._strips[field], index // columns, index % columns)
-            self._strips[field].show()
-        for column in range(3):
+            strip.setVisible(False)
+        self._place()
+
+    def _place(self) -> None:
+        """Put the strips into as many columns as there is room for."""
+        shown = [self._strips[field] for field in self._shown]
+        wanted = 2 if len(shown) in (2, 4) else MAX_COLUMNS
+        widest = max((strip.minimumSizeHint().width() for strip in shown), default=1)
+        room = self.width() - 2 * self.column.contentsMargins().left()
+        columns = max(1, min(wanted, room // (widest + self._grid.horizontalSpacing())))
+        if columns == self._columns:
+            return
+        self._columns = columns
+        for index, strip in enumerate(shown):
+            self._grid.addWidget(strip, index // columns, index % columns)
+            strip.show()
+        for column in range(MAX_COLUMNS):
             self._grid.setColumnStretch(column, 1 if column < columns else 0)
+
+    @override
+    def minimumSizeHint(self) -> QSize:
+        shown = [self._strips[field] for field in self._shown]
+        widest = max((strip.minimumSizeHint().width() for strip in shown), default=0)
+        margins = 2 * self.column.contentsMargins().left()
+        return QSize(widest + margins, super().minimumSizeHint().height())
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._place()

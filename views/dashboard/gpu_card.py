@@ -1,14 +1,19 @@
 """One GPU: who it is, how it is connected, what it does."""
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import QCoreApplication
 
 from app.domain.machine import Gpu, GpuKind, GpuSample, PowerState
-from app.domain.units import format_bytes
-from views.dashboard.device_card import DeviceCard
+from app.domain.memory import DeviceMemory
+from views.dashboard.device_card import DeviceCard, Span
+from views.dashboard.processes import ProcessTable
 from views.dashboard.strips import gpu_strips
 from views.feed import TelemetryFeed
+from views.units import format_bytes
 from views.widgets.basics import Kit, text_label
 from views.widgets.memory_split import MemorySplit
+from views.words import throttle_text
 
 translate = QCoreApplication.translate
 
@@ -23,6 +28,10 @@ class GpuCard(DeviceCard):
         self._memory = MemorySplit(kit)
         self._memory.hide()
         self.column.addWidget(self._memory)
+        self.processes = ProcessTable(kit, self.name)
+        self.processes.hide()
+        self.column.addWidget(self.processes)
+        self._loaded: DeviceMemory | None = None
         self._note = text_label(muted=True)
         self._note.hide()
         self.column.addWidget(self._note)
@@ -34,7 +43,7 @@ class GpuCard(DeviceCard):
         self._say(self._lasting_note)
         self.pill.show_state(*self._first_state())
 
-    def refresh(self, feed: TelemetryFeed, window_s: float) -> None:
+    def refresh(self, feed: TelemetryFeed, span: Span) -> None:
         """Show the newest readings."""
         newest = feed.latest(self._gpu.key)
         if newest is None:
@@ -48,9 +57,23 @@ class GpuCard(DeviceCard):
         self._note.setVisible(bool(self._lasting_note))
         self._note.setText(self._lasting_note)
         self.pill.show_state(*state_of(newest))
-        self.show_series(feed, self._gpu.key, window_s, newest.missing)
+        self.show_series(feed, self._gpu.key, span, newest.missing)
+        self.set_limit("power_w", newest.power_limit_w)
+        facts = (gpu_facts(self._gpu), link_now(self._gpu, newest))
+        self.set_facts(" · ".join(fact for fact in facts if fact))
         total = self._gpu.info.vram_total_bytes if self._gpu.info else None
-        self._memory.show_sample(newest, total)
+        self._memory.show_sample(newest, total, self._loaded)
+        self.processes.show_processes(newest.processes)
+
+    @property
+    def key(self) -> str:
+        """The GPU in the telemetry."""
+        return self._gpu.key
+
+    def show_loaded(self, devices: Sequence[DeviceMemory]) -> None:
+        """Know what RigTune's own model needs here, part by part; empty = none is loaded."""
+        names = {device.name for device in self._gpu.engine}
+        self._loaded = next((d for d in devices if d.device in names), None)
 
     def _first_state(self) -> tuple[str, str]:
         if self._gpu.info is None:
@@ -66,7 +89,7 @@ def state_of(sample: GpuSample) -> tuple[str, str]:
     """Return what the GPU does, and the tone to say it in."""
     if sample.throttle:
         return translate("GpuCard", "throttled: {why}").format(
-            why=", ".join(sample.throttle)
+            why=throttle_text(sample.throttle)
         ), "warn"
     if sample.busy_pct is None:
         return translate("GpuCard", "awake"), "good"
@@ -75,6 +98,17 @@ def state_of(sample: GpuSample) -> tuple[str, str]:
         if sample.busy_pct >= 10
         else (translate("GpuCard", "idle"), "good")
     )
+
+
+def link_now(gpu: Gpu, sample: GpuSample) -> str:
+    """Return the link in use where it is less than the possible one; idle cards narrow it."""
+    info = gpu.info
+    if info is None or not (sample.pcie_gen and sample.pcie_width):
+        return ""
+    if (sample.pcie_gen, sample.pcie_width) == (info.pcie_gen_max, info.pcie_width_max):
+        return ""
+    text = translate("GpuCard", "link now {gen} x{width}")
+    return text.format(gen=sample.pcie_gen, width=sample.pcie_width)
 
 
 def gpu_name(gpu: Gpu) -> str:

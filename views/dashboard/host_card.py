@@ -3,10 +3,10 @@
 from PySide6.QtCore import QCoreApplication
 
 from app.domain.machine import HostInfo, PowerSource
-from app.domain.units import format_bytes
-from views.dashboard.device_card import DeviceCard
+from views.dashboard.device_card import DeviceCard, Span
 from views.dashboard.strips import host_strips
 from views.feed import HOST, TelemetryFeed
+from views.units import format_bytes
 from views.widgets.basics import Kit
 
 translate = QCoreApplication.translate
@@ -21,12 +21,12 @@ class HostCard(DeviceCard):
         super().__init__(kit, "cpu", name, host_facts(host), host_strips(host))
         self.show_power(host.power_source)
 
-    def refresh(self, feed: TelemetryFeed, window_s: float) -> None:
+    def refresh(self, feed: TelemetryFeed, span: Span) -> None:
         """Show the newest readings."""
         newest = feed.latest_host()
         if newest is not None:
             self.show_power(newest.power_source)
-            self.show_series(feed, HOST, window_s, {})
+            self.show_series(feed, HOST, span, {})
 
     def show_power(self, source: PowerSource) -> None:
         """Say when the machine runs on battery: measurements differ then."""

@@ -1,17 +1,22 @@
 """The live page: a card per GPU, one for CPU and RAM."""
 
+import time
 from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from PySide6.QtCore import QTimer, Signal, Slot
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QComboBox, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QFileDialog, QPushButton, QVBoxLayout, QWidget
 from typing_extensions import override
 
 from app.domain.errors import ErrorInfo
 from app.domain.machine import Gpu, HostInfo, Machine
+from app.domain.memory import DeviceMemory
+from views.dashboard.csv_file import Column, csv_text
 from views.dashboard.gpu_card import GpuCard
 from views.dashboard.host_card import HostCard
-from views.feed import TelemetryFeed
+from views.feed import HOST, TelemetryFeed
 from views.page import Page, scrolling
 from views.power.panel import PowerPanel
 from views.widgets import Banner, EmptyState, Kit
@@ -24,9 +29,11 @@ class DashboardPage(Page):
 
     Signals:
         tune_requested: "Find best settings" was pressed.
+        export_requested: Path, and what makes the text to write there (called on a thread).
     """
 
     tune_requested = Signal()
+    export_requested = Signal(str, object)
 
     def __init__(self, kit: Kit, feed: TelemetryFeed) -> None:
         """Build the page; the machine comes later."""
@@ -34,21 +41,13 @@ class DashboardPage(Page):
         self.title.setText(self.tr("Dashboard"))
         self._feed = feed
         self._cards_shown: tuple[GpuCard | HostCard, ...] = ()
+        self._loaded: Sequence[DeviceMemory] = ()
+        self._paused_s: float | None = None
         self._to_build: deque[Gpu | HostInfo] = deque()
         self._turn = QTimer(self)
         self._turn.setInterval(0)
         self._turn.timeout.connect(self._on_turn)
-        self._window = QComboBox()
-        self._window.setAccessibleName(self.tr("Time shown"))
-        names = (self.tr("Last minute"), self.tr("Last 5 minutes"), self.tr("Last 30 minutes"))
-        for seconds, name in zip(WINDOWS_S, names, strict=True):
-            self._window.addItem(name, seconds)
-        self._as_table = kit.button(self.tr("Table"), "table", "quiet")
-        self._as_table.setCheckable(True)
-        self._as_table.setAccessibleName(self.tr("Show readings as table"))
-        self._tune = kit.button(self.tr("Find Best Settings"), "tune", "primary")
-        for widget in (self._window, self._as_table, self._tune):
-            self.top.addWidget(widget)
+        self._build_top(kit)
         self._banner = Banner(kit)
         self.body.addWidget(self._banner)
         self.power = PowerPanel(kit)
@@ -66,8 +65,31 @@ class DashboardPage(Page):
         self._area.hide()
         self.body.addWidget(self._area, 1)
         feed.updated.connect(self._on_feed_updated)
-        self._window.currentIndexChanged.connect(self._on_feed_updated)
+
+    def _build_top(self, kit: Kit) -> None:
+        self._window = QComboBox()
+        self._window.setAccessibleName(self.tr("Time shown"))
+        names = (self.tr("Last minute"), self.tr("Last 5 minutes"), self.tr("Last 30 minutes"))
+        for seconds, name in zip(WINDOWS_S, names, strict=True):
+            self._window.addItem(name, seconds)
+        self._pause = self._switch("pause", self.tr("Pause the curves"))
+        self._as_table = self._switch("table", self.tr("Show readings as table"))
+        self._processes = self._switch("process", self.tr("Show programs that use a GPU"))
+        self._export = kit.icon_button(self.tr("Export readings as CSV…"), "export")
+        self._tune = kit.button(self.tr("Find Best Settings"), "tune", "primary")
+        for widget in (self._window, self._pause, self._as_table, self._processes, self._export,
+                       self._tune):  # fmt: skip
+            self.top.addWidget(widget)
+        self._window.currentIndexChanged.connect(self._refresh)
+        self._pause.toggled.connect(self._on_pause_toggled)
+        self._processes.toggled.connect(self._on_processes_toggled)
+        self._export.clicked.connect(self._on_export_clicked)
         self._tune.clicked.connect(self.tune_requested)
+
+    def _switch(self, icon: str, name: str) -> QPushButton:
+        button = self.kit.icon_button(name, icon)
+        button.setCheckable(True)
+        return button
 
     def show_machine(self, machine: Machine) -> None:
         """Build the cards of ``machine``."""
@@ -82,6 +104,13 @@ class DashboardPage(Page):
             ))  # fmt: skip
         self._area.show()
 
+    def show_loaded(self, devices: Sequence[DeviceMemory]) -> None:
+        """Know what RigTune's own model needs, for the memory maps; empty = none is loaded."""
+        self._loaded = devices
+        for card in self._cards_shown:
+            if isinstance(card, GpuCard):
+                card.show_loaded(devices)
+
     @property
     def is_ready(self) -> bool:
         """Whether every card is there."""
@@ -95,6 +124,9 @@ class DashboardPage(Page):
         self._column.addWidget(card)
         self._as_table.toggled.connect(card.show_as_table)
         card.show_as_table(self._as_table.isChecked())
+        if isinstance(card, GpuCard):
+            card.show_loaded(self._loaded)
+            card.processes.setVisible(self._processes.isChecked())
         self._cards_shown = (*self._cards_shown, card)
         if self._to_build:
             return
@@ -111,27 +143,91 @@ class DashboardPage(Page):
         self._banner.show_error(error)
         self._waiting.say(self.tr("This machine could not be read."))
 
+    def show_error(self, error: ErrorInfo) -> None:
+        """Say what went wrong."""
+        self._banner.show_error(error)
+
+    @Slot(object)
+    def show_written(self, path: str) -> None:
+        """Say where the readings were written."""
+        self._banner.say(self.tr("Written: {path}").format(path=path), "good")
+
+    def say_set_aside(self, path: str) -> None:
+        """Say that the preferences could not be read, once."""
+        text = self.tr("The settings file was damaged and is now kept as {path}. Defaults count.")
+        self._banner.say(text.format(path=path), "warn")
+
     def _clear(self) -> None:
         self._cards_shown = ()
         while item := self._column.takeAt(0):
             if (widget := item.widget()) is not None:
+                widget.hide()
                 widget.deleteLater()
+
+    @Slot(bool)
+    def _on_pause_toggled(self, is_paused: bool) -> None:  # noqa: FBT001
+        # Readings go on; only the curves stand still, so that they can be looked at.
+        self._paused_s = time.perf_counter() if is_paused else None
+        name = self.tr("Go on with the curves") if is_paused else self.tr("Pause the curves")
+        self._pause.setAccessibleName(name)
+        self._pause.setToolTip(name)
+        self.kit.icons.bind(self._pause, "play" if is_paused else "pause", "text")
+        self._refresh()
+
+    @Slot(bool)
+    def _on_processes_toggled(self, is_shown: bool) -> None:  # noqa: FBT001
+        for card in self._cards_shown:
+            if isinstance(card, GpuCard):
+                card.processes.setVisible(is_shown)
+        self._refresh()
+
+    @Slot()
+    def _on_export_clicked(self) -> None:
+        dialog = QFileDialog(self, self.tr("Export readings"))
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.setDefaultSuffix("csv")
+        dialog.setNameFilter(self.tr("CSV files (*.csv)"))
+        dialog.selectFile("rigtune-readings.csv")
+        dialog.fileSelected.connect(self.export_to)
+        dialog.open()
+
+    @Slot(str)
+    def export_to(self, path: str) -> None:
+        """Write everything that is kept to ``path``."""
+        make: Callable[[], str] = partial(csv_text, self._feed, self._columns())
+        self.export_requested.emit(path, make)
+
+    def _columns(self) -> list[Column]:
+        return [
+            Column(
+                device=card.name, key=HOST if isinstance(card, HostCard) else card.key,
+                field=strip.field, unit=strip.info.unit, scale=strip.info.scale,
+                offset=strip.info.offset,
+            )
+            for card in self._cards_shown
+            for strip in card.quantities
+        ]  # fmt: skip
 
     @Slot()
     def _on_feed_updated(self) -> None:
+        if self._paused_s is None:
+            self._refresh()
+
+    @Slot()
+    def _refresh(self) -> None:
         if not self.isVisible():
             return
-        window_s = float(self._window.currentData())
+        span = (float(self._window.currentData()), self._paused_s)
         for card in self._cards_shown:
             # A card that is scrolled away costs nothing, once it has found its height.
             if not (card.has_readings and card.visibleRegion().isEmpty()):
-                card.refresh(self._feed, window_s)
+                card.refresh(self._feed, span)
 
     @override
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         self._feed.set_active(True)
-        self._on_feed_updated()
+        self._refresh()
 
     @override
     def hideEvent(self, event: QHideEvent) -> None:

@@ -6,8 +6,8 @@ from PySide6.QtCore import QCoreApplication
 
 from app.domain.machine import GpuInfo, HostInfo
 from app.domain.record import Record
-from app.domain.units import GIB, MIB
 from views.plots.live_strip import Point, StripInfo
+from views.units import large_unit, small_unit, temperature_unit
 
 translate = QCoreApplication.translate
 
@@ -24,6 +24,8 @@ def gpu_strips(info: GpuInfo | None) -> tuple[Strip, ...]:
     total = info.vram_total_bytes if info else None
     slowdown = info.temp_slowdown_c if info else None
     limit = info.power_limit_default_w if info else None
+    (large, per_large), (small, per_small) = large_unit(), small_unit()
+    degrees, factor, zero = temperature_unit()
     infos = {
         "busy_pct": StripInfo(
             name=translate("Strips", "Busy time"), color="prefill", unit="%", top=100.0
@@ -31,8 +33,8 @@ def gpu_strips(info: GpuInfo | None) -> tuple[Strip, ...]:
         "vram_used_bytes": StripInfo(
             name=translate("Strips", "VRAM in use"),
             color="memory",
-            unit="GiB",
-            scale=1 / GIB,
+            unit=large,
+            scale=per_large,
             decimals=2,
             top=None if total is None else float(total),
         ),
@@ -50,14 +52,16 @@ def gpu_strips(info: GpuInfo | None) -> tuple[Strip, ...]:
         "temp_c": StripInfo(
             name=translate("Strips", "Temperature"),
             color="heat",
-            unit="°C",
+            unit=degrees,
+            scale=factor,
+            offset=zero,
             top=(slowdown or 95.0) + 15,
             limit=slowdown,
             limit_name=translate("Strips", "limit"),
         ),
         "clock_mhz": StripInfo(name=translate("Strips", "Core clock"), color="decode", unit="MHz"),
         "shared_used_bytes": StripInfo(
-            name=translate("Strips", "Shared memory"), color="memory", unit="MiB", scale=1 / MIB
+            name=translate("Strips", "Shared memory"), color="memory", unit=small, scale=per_small
         ),
         "pcie_rx_bytes_s": StripInfo(
             name=translate("Strips", "PCIe to the GPU"),
@@ -73,6 +77,8 @@ def gpu_strips(info: GpuInfo | None) -> tuple[Strip, ...]:
 def host_strips(host: HostInfo) -> tuple[Strip, ...]:
     """Return the strips of CPU and RAM."""
     top = None if host.ram_bytes is None else float(host.ram_bytes)
+    (large, per_large), (small, per_small) = large_unit(), small_unit()
+    degrees, factor, zero = temperature_unit()
     infos = {
         "cpu_busy_pct": StripInfo(
             name=translate("Strips", "CPU busy time"), color="prefill", unit="%", top=100.0
@@ -80,20 +86,25 @@ def host_strips(host: HostInfo) -> tuple[Strip, ...]:
         "ram_available_bytes": StripInfo(
             name=translate("Strips", "RAM available"),
             color="memory",
-            unit="GiB",
-            scale=1 / GIB,
+            unit=large,
+            scale=per_large,
             decimals=2,
             top=top,
         ),
         "swap_used_bytes": StripInfo(
             name=translate("Strips", "Swap in use"),
             color="power",
-            unit="MiB",
-            scale=1 / MIB,
+            unit=small,
+            scale=per_small,
             top=None if host.swap_bytes is None else float(host.swap_bytes or 1),
         ),
         "cpu_temp_c": StripInfo(
-            name=translate("Strips", "CPU temperature"), color="heat", unit="°C", top=110.0
+            name=translate("Strips", "CPU temperature"),
+            color="heat",
+            unit=degrees,
+            scale=factor,
+            offset=zero,
+            top=110.0,
         ),
     }
     if not host.swap_bytes:

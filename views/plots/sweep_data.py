@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Literal
 
 from app.domain.outcome import OUTCOMES, Outcome
@@ -88,6 +89,28 @@ def best_line(found: Sequence[PlotPoint]) -> tuple[tuple[float, float], ...]:
         if point.speed is not None and point.kind == "measured":
             best[point.x] = max(best.get(point.x, 0.0), point.speed.median)
     return tuple(sorted(best.items()))
+
+
+BAND_KNOBS = ("n_gpu_layers", "n_cpu_moe")
+BAND_FRAC = 0.08
+"""Median error of a curve predicted from its ends (``app.sweep.speed_model``)."""
+
+
+def predicted_band(found: Sequence[PlotPoint]) -> tuple[tuple[float, float, float], ...]:
+    """Return the expected speed per whole value between measured ones: (x, low, high).
+
+    Seconds per token are close to linear in what left the GPU, so the line between two measured
+    points bends upwards in tokens per second. Nothing is said beyond the measured points.
+    """
+    line = best_line(found)
+    band: list[tuple[float, float, float]] = []
+    for (x0, y0), (x1, y1) in pairwise(line):
+        for x in range(int(x0), int(x1)):
+            share = (x - x0) / (x1 - x0)
+            speed = 1 / ((1 - share) / y0 + share / y1)
+            spread = BAND_FRAC if x > x0 else 0.0
+            band.append((float(x), speed * (1 - spread), speed * (1 + spread)))
+    return (*band, *((x, y, y) for x, y in line[-1:]))
 
 
 def best_index(trials: Sequence[Trial]) -> int | None:

@@ -11,14 +11,15 @@ from typing_extensions import override
 from app.domain.sweep import Cliff, SweepResult
 from app.domain.trial import Trial
 from app.domain.units import format_tok_s
-from views.plots.axes import Axes
 from views.plots.sweep_data import (
+    BAND_KNOBS,
     Measure,
     PlotPoint,
     best_index,
     best_line,
     distinct_knee,
     points,
+    predicted_band,
     settings_of,
     speed_of,
     usual_depth,
@@ -30,6 +31,7 @@ from views.words import (
     depth_text,
     differing_texts,
     knob_label,
+    number,
     outcome_label,
     rate_text,
     settings_text,
@@ -37,6 +39,7 @@ from views.words import (
 
 # kind -> pyqtgraph symbol; the same shapes are named in the key below the plot
 MIN_GAP_MS = 100
+MIN_BAND = 3
 SYMBOLS = {"measured": "o", "spilled": "t", "failed": "x"}
 
 
@@ -46,10 +49,8 @@ class SweepPlot(PlotTwin):
     def __init__(self, kit: Kit) -> None:
         """Build it without trials."""
         super().__init__(kit)
-        self._axes = Axes(kit, "", "")
-        self._axes.setParent(self)
         self.build(
-            self.tr("Speed by settings"), self._axes.widget,
+            self.tr("Speed by settings"),
             [self.tr("Settings"), self.tr("Depth"), self.tr("Outcome"), self.tr("Prefill tok/s"),
              self.tr("Decode tok/s")],
             text_columns=3,
@@ -60,7 +61,7 @@ class SweepPlot(PlotTwin):
         self._measure.addItem(self.tr("Decode"), "decode")
         self._measure.addItem(self.tr("Prefill"), "prefill")
         self._knob = self.add_choice(self.tr("Against"))
-        self._key = text_label(muted=True, wrap=False)
+        self._key = text_label(muted=True)
         self.column.addWidget(self._key)
         self._measure.currentIndexChanged.connect(self._on_choice_changed)
         self._knob.activated.connect(self._on_knob_activated)
@@ -88,9 +89,11 @@ class SweepPlot(PlotTwin):
 
     @Slot()
     def _refresh(self) -> None:
-        self._is_stale = False
         self._fill_knobs()
         self.table.set_rows(_rows(self._trials))
+        if not self._is_ready_to_draw(self._soon):
+            return
+        self._is_stale = False
         self._redraw()
 
     @Slot()
@@ -128,6 +131,7 @@ class SweepPlot(PlotTwin):
         found = points(self._trials, self.knob, measure)
         self._axes.clear()
         self._axes.set_labels(knob_label(self.knob), self._speed_label())
+        self._draw_band(found, measure)
         self._draw_line(found, measure)
         for kind in SYMBOLS:
             self._draw_kind([p for p in found if p.kind == kind], kind, measure)
@@ -137,8 +141,8 @@ class SweepPlot(PlotTwin):
         self.say(self._sentence(found, measure))
 
     def _speed_label(self) -> str:
-        depth = usual_depth(self._trials)
-        return self.tr("tok/s") if depth is None else f"{self.tr('tok/s')}, {depth_text(depth)}"
+        # How full the context was is said below: it would not fit beside a low plot.
+        return self.tr("tok/s")
 
     def _draw_line(self, found: Sequence[PlotPoint], measure: Measure) -> None:
         line = best_line(found)
@@ -152,6 +156,21 @@ class SweepPlot(PlotTwin):
         pad = max(0.5, 0.05 * (max(places) - min(places)))
         self._axes.plot.setXRange(min(places) - pad, max(places) + pad, padding=0)
         self._axes.plot.setYRange(-0.06 * top, 1.18 * top, padding=0)
+
+    def _draw_band(self, found: Sequence[PlotPoint], measure: Measure) -> None:
+        """Shade what the speed model expects between measured points, behind them."""
+        self._has_band = False
+        if self.knob not in BAND_KNOBS:
+            return
+        band = predicted_band(found)
+        if len(band) < MIN_BAND:
+            return
+        self._has_band = True
+        x, low, high = np.array(band).T
+        fill = self._axes.brush(measure, 0.18)
+        edges = [pg.PlotCurveItem(x, y, pen=None) for y in (low, high)]
+        for item in (*edges, pg.FillBetweenItem(*edges, brush=fill)):
+            self._axes.add(item)
 
     def _draw_kind(self, found: Sequence[PlotPoint], kind: str, measure: Measure) -> None:
         if not found:
@@ -211,7 +230,10 @@ class SweepPlot(PlotTwin):
             "spilled": self.tr("▽ spilled into shared memory"),
             "failed": self.tr("✕ did not run"),
         }
-        self._key.setText("   ".join(words[k] for k in SYMBOLS if k in kinds))
+        shown = [words[k] for k in SYMBOLS if k in kinds]
+        if self._has_band:
+            shown.append(self.tr("▒ expected in between, ±\u00a08\u00a0%"))
+        self._key.setText("   ".join(shown))
 
     def _sentence(self, found: Sequence[PlotPoint], measure: Measure) -> str:
         line = best_line(found)
@@ -220,10 +242,15 @@ class SweepPlot(PlotTwin):
         best = max(line, key=lambda p: p[1])
         name = self.tr("Prefill") if measure == "prefill" else self.tr("Decode")
         text = self.tr("{measure} is best at {knob} {x:g}: {speed}. Trials shown: {n}.")
-        return text.format(
+        text = text.format(
             measure=name, knob=knob_label(self.knob), x=best[0], speed=format_tok_s(best[1]),
             n=len(found),
         )  # fmt: skip
+        depth = usual_depth(self._trials)
+        if depth is None:
+            return text
+        speeds = self.tr("Speeds {depth}.").format(depth=depth_text(depth))
+        return f"{text} {speeds}"
 
     def best_text(self) -> str:
         """Return the fastest trial so far in one line."""
@@ -245,7 +272,7 @@ def _rows(trials: Sequence[Trial]) -> list[tuple[str, ...]]:
     return [
         (
             text,
-            f"{trial.request.workload.depth:,}",
+            number(trial.request.workload.depth),
             outcome_label(trial.outcome),
             rate_text(speed_of(trial, "prefill")),
             rate_text(speed_of(trial, "decode")),

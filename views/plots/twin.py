@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Slot
+from PySide6.QtCore import QTimer, Slot
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
+from views.plots.axes import Axes
 from views.widgets.basics import Heading, Kit, text_label
 from views.widgets.table import Table
 
@@ -16,13 +17,34 @@ class PlotTwin(QWidget):
         """Build nothing yet: ``build`` needs texts that only a finished object can translate."""
         super().__init__()
         self._kit = kit
+        self._made: Axes | None = None
 
-    def build(
-        self, title: str, plot: QWidget, headers: Sequence[str], text_columns: int = 1
-    ) -> None:
-        """Put ``plot`` beside a table with ``headers``."""
+    @property
+    def _axes(self) -> Axes:
+        """The axes, made when something is drawn first: they take longer than all the rest."""
+        if self._made is None:
+            self._made = Axes(self._kit, "", "")
+            self._made.setParent(self)
+            self._holder.addWidget(self._made.widget)
+            self._made.widget.setAccessibleName(self.title.text())
+            self._made.widget.setAccessibleDescription(self.summary)
+        return self._made
+
+    def _is_ready_to_draw(self, again: QTimer) -> bool:
+        """Whether the axes are there; if not, they are made now and ``again`` draws next turn."""
+        if self._made is not None:
+            return True
+        _ = self._axes
+        again.start(0)
+        return False
+
+    def build(self, title: str, headers: Sequence[str], text_columns: int = 1) -> None:
+        """Put the plot beside a table with ``headers``."""
         kit = self._kit
-        self._plot = plot
+        plot = QWidget()
+        plot.setMinimumHeight(45 * kit.unit)
+        self._holder = QVBoxLayout(plot)
+        self._holder.setContentsMargins(0, 0, 0, 0)
         self.column = column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(2 * kit.unit)
@@ -41,7 +63,6 @@ class PlotTwin(QWidget):
         column.addWidget(self._stack, 1)
         self._summary = text_label(muted=True)
         column.addWidget(self._summary)
-        plot.setAccessibleName(title)
         self._switch.toggled.connect(self._on_switch_toggled)
 
     def add_choice(self, name: str) -> QComboBox:
@@ -57,7 +78,8 @@ class PlotTwin(QWidget):
         """Show the sentence; it also describes the plot to a screen reader."""
         self._summary.setText(summary)
         self._summary.setVisible(bool(summary))
-        self._plot.setAccessibleDescription(summary)
+        if self._made is not None:
+            self._made.widget.setAccessibleDescription(summary)
 
     @property
     def summary(self) -> str:

@@ -28,6 +28,7 @@ class Comparison(QWidget):
     def show_points(self, points: Sequence[tuple[str, Recommended]]) -> None:
         """Show ``points``; those without a time have no bar."""
         if self._rows is not None:
+            self._rows.hide()
             self._rows.deleteLater()
         self._rows = QWidget()
         grid = QGridLayout(self._rows)

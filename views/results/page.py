@@ -1,11 +1,11 @@
-"""Stored searches: a list, and the answer of the one chosen."""
+"""Stored searches: a list, the answer of the one chosen, and what can be done with them."""
 
 from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QSplitter
+from PySide6.QtWidgets import QFileDialog, QInputDialog, QSplitter, QStackedWidget
 from typing_extensions import override
 
 from app.domain.errors import ErrorInfo
@@ -14,13 +14,23 @@ from app.domain.units import format_tok_s
 from views.bridge import Jobs
 from views.page import Page
 from views.port import SessionPort
+from views.results import work
+from views.results.compare import CompareView
 from views.results.exporter import Exporter
+from views.results.recheck import Rechecker
+from views.results.report import file_stem
 from views.results.result_view import ResultView
+from views.results.toolbar import Toolbar
 from views.widgets import Banner, EmptyState, Kit, Table
 from views.words import goal_label, status_label
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from app.store.records import StoredSweep
+    from views.port import ResultsPort
+
+MAX_NAME = 120
 
 
 class ResultsPage(Page):
@@ -28,20 +38,29 @@ class ResultsPage(Page):
 
     Signals:
         chat_requested: Model path and profile.
+        apply_requested: Model path and profile.
+        search_requested: Model path and ``Goal``.
         tune_requested: There is nothing yet; the user wants a search.
     """
 
     chat_requested = Signal(str, str)
+    apply_requested = Signal(str, str)
+    search_requested = Signal(str, object)
     tune_requested = Signal()
 
-    def __init__(self, kit: Kit, session: SessionPort, jobs: Jobs) -> None:
-        """Build the page; the list is read each time it shows."""
+    def __init__(self, kit: Kit, session: SessionPort, jobs: Jobs, view: ResultView) -> None:
+        """Build the page around ``view``; the list is read each time it shows."""
         super().__init__(kit, "")
         self.title.setText(self.tr("Results"))
         self._session = session
         self._jobs = jobs
         self._sweeps: tuple[StoredSweep, ...] = ()
         self._shown: int | None = None
+        self._result: SweepResult | None = None
+        self._deleted: int | None = None
+        self._compared: tuple[str, SweepResult] | None = None
+        self.tools = Toolbar(kit)
+        self.top.addWidget(self.tools)
         self.banner = Banner(kit)
         self.body.addWidget(self.banner)
         self._empty = EmptyState(
@@ -55,20 +74,41 @@ class ResultsPage(Page):
         self._split.setChildrenCollapsible(False)
         self.table = Table(
             kit, self.tr("Stored searches"),
-            [self.tr("Model"), self.tr("Goal"), self.tr("Started"), self.tr("Search"),
+            [self.tr("Name"), self.tr("Goal"), self.tr("Started"), self.tr("Search"),
              self.tr("Trials"), self.tr("Decode")],
             text_columns=4,
         )  # fmt: skip
-        self.view = ResultView(kit)
-        Exporter(self.view, session, jobs)
+        self.view = view
+        self.compare = CompareView(kit)
+        self._lower = QStackedWidget()
+        self._lower.addWidget(view)
+        self._lower.addWidget(self.compare)
         self._split.addWidget(self.table)
-        self._split.addWidget(self.view)
+        self._split.addWidget(self._lower)
         self._split.setSizes([150, 450])
         self._split.setStretchFactor(1, 1)
         self._split.hide()
         self.body.addWidget(self._split, 1)
+        self.rechecker = Rechecker(session, jobs, self.banner, self)
+        Exporter(self.view, session, jobs)
+        self._connect()
+
+    def _connect(self) -> None:
         self.table.row_selected.connect(self._on_row_selected)
         self.view.chat_requested.connect(self._on_chat_requested)
+        self.view.apply_requested.connect(self._on_apply_requested)
+        self.view.search_requested.connect(self._on_search_requested)
+        self.compare.closed.connect(self._on_compare_closed)
+        self.banner.action_requested.connect(self._on_banner_action)
+        self.rechecker.changed.connect(self._show_tools)
+        tools = self.tools
+        tools.compare.clicked.connect(self._on_compare_clicked)
+        tools.rename.clicked.connect(self._on_rename_clicked)
+        tools.delete.clicked.connect(self._on_delete_clicked)
+        tools.check.clicked.connect(self._on_check_clicked)
+        tools.save.clicked.connect(self._on_save_clicked)
+        tools.load.clicked.connect(self._on_load_clicked)
+        self._show_tools()
 
     def refresh(self) -> None:
         """Read the list again."""
@@ -86,6 +126,19 @@ class ResultsPage(Page):
         ids = [sweep.id for sweep in sweeps]
         if ids:
             self.table.selectRow(ids.index(shown_before) if shown_before in ids else 0)
+        else:
+            self._shown = None
+        self._show_tools()
+
+    @Slot()
+    def _show_tools(self) -> None:
+        sweep = self._current()
+        has_answer = sweep is not None and sweep.recommended is not None
+        self.tools.show_state(
+            has_row=sweep is not None,
+            can_compare=len(self._sweeps) > 1,
+            can_check=has_answer and not self.rechecker.is_running,
+        )
 
     @Slot(int)
     def _on_row_selected(self, row: int) -> None:
@@ -93,6 +146,7 @@ class ResultsPage(Page):
         if sweep.id == self._shown:
             return
         self._shown = sweep.id
+        self._show_tools()
         job = self._jobs.call("results", partial(self._session.sweep, sweep.id))
         job.event_arrived.connect(self._on_result)
         job.failed.connect(self._on_failed)
@@ -100,8 +154,16 @@ class ResultsPage(Page):
     @Slot(object)
     def _on_result(self, result: SweepResult) -> None:
         sweep = self._current()
-        if sweep is not None:
-            self.view.show_result(result, sweep.model_name, sweep.request.floor_tok_s)
+        if sweep is None:
+            return
+        self._result = result
+        self.view.show_result(result, name_of(sweep), sweep.request.floor_tok_s)
+        if self._compared is not None:
+            self.compare.show_results(self._compared, (_label(sweep), result))
+            if not self.compare.isVisible():
+                self.banner.hide()  # the question is answered
+            self._lower.setCurrentWidget(self.compare)
+        self.rechecker.look(sweep)
 
     @Slot(object)
     def _on_failed(self, error: ErrorInfo) -> None:
@@ -109,12 +171,147 @@ class ResultsPage(Page):
 
     @Slot(str)
     def _on_chat_requested(self, profile_id: str) -> None:
-        sweep = self._current()
-        if sweep is not None:
+        if (sweep := self._current()) is not None:
             self.chat_requested.emit(sweep.model_path, profile_id)
+
+    @Slot(str)
+    def _on_apply_requested(self, profile_id: str) -> None:
+        if (sweep := self._current()) is not None:
+            self.apply_requested.emit(sweep.model_path, profile_id)
+
+    @Slot(object)
+    def _on_search_requested(self, goal: object) -> None:
+        if (sweep := self._current()) is not None:
+            self.search_requested.emit(sweep.model_path, goal)
 
     def _current(self) -> "StoredSweep | None":
         return next((s for s in self._sweeps if s.id == self._shown), None)
+
+    # --- comparing -------------------------------------------------------------------------
+
+    @Slot()
+    def _on_compare_clicked(self) -> None:
+        sweep = self._current()
+        if sweep is not None and self._result is not None:
+            self._compared = (_label(sweep), self._result)
+            self.banner.say(self.tr("Choose the other result in the list."))
+            self.table.setFocus()
+
+    @Slot()
+    def _on_compare_closed(self) -> None:
+        self._compared = None
+        self.banner.hide()
+        self._lower.setCurrentWidget(self.view)
+
+    # --- names, deleting, files ------------------------------------------------------------
+
+    @Slot()
+    def _on_rename_clicked(self) -> None:
+        sweep = self._current()
+        if sweep is None:
+            return
+        dialog = QInputDialog(self)
+        dialog.setWindowTitle(self.tr("Rename"))
+        dialog.setLabelText(self.tr("Name of this result"))
+        dialog.setTextValue(name_of(sweep))
+        dialog.setOkButtonText(self.tr("Rename"))
+        dialog.setCancelButtonText(self.tr("Cancel"))
+        dialog.textValueSelected.connect(self.rename)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.open()
+
+    @Slot(str)
+    def rename(self, name: str) -> None:
+        """Give the chosen result a name."""
+        sweep = self._current()
+        if sweep is not None and name.strip():
+            self._change(partial(work.rename, sweep_id=sweep.id, name=name.strip()[:MAX_NAME]))
+
+    @Slot()
+    def _on_delete_clicked(self) -> None:
+        sweep = self._current()
+        if sweep is None:
+            return
+        self._deleted = sweep.id
+        self._change(partial(work.delete, sweep_id=sweep.id))
+        text = self.tr("Deleted: {name}").format(name=name_of(sweep))
+        self.banner.say(text, "info", self.tr("Undo"))
+
+    @Slot()
+    def _on_banner_action(self) -> None:
+        if self._deleted is not None:
+            deleted, self._deleted = self._deleted, None
+            self._shown = deleted
+            self.banner.hide()
+            self._change(partial(work.restore, sweep_id=deleted))
+        else:
+            self._on_check_clicked()
+
+    def _change(self, action: "Callable[[ResultsPort], None]") -> None:
+        session = self._session
+        job = self._jobs.call("results", lambda: action(session.results()))
+        job.ended.connect(self._on_changed)
+        job.failed.connect(self._on_failed)
+
+    @Slot(object)
+    def _on_changed(self, _job: object) -> None:
+        self.refresh()
+
+    @Slot()
+    def _on_check_clicked(self) -> None:
+        if (sweep := self._current()) is not None:
+            self._deleted = None
+            self.rechecker.start(sweep)
+
+    @Slot()
+    def _on_save_clicked(self) -> None:
+        sweep = self._current()
+        if sweep is None:
+            return
+        dialog = QFileDialog(self, self.tr("Save the result"))
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.setNameFilter(self.tr("RigTune results (*.json)"))
+        dialog.setDefaultSuffix("json")
+        dialog.selectFile(f"{file_stem(name_of(sweep))}.json")
+        dialog.fileSelected.connect(self.save_to)
+        dialog.open()
+
+    @Slot(str)
+    def save_to(self, path: str) -> None:
+        """Write the chosen result to ``path``."""
+        if self._shown is None:
+            return
+        job = self._jobs.call("results", partial(work.save, self._session, self._shown, path))
+        job.event_arrived.connect(self._on_saved)
+        job.failed.connect(self._on_failed)
+
+    @Slot(object)
+    def _on_saved(self, path: str) -> None:
+        self._deleted = None
+        self.banner.say(self.tr("Written: {path}").format(path=path), "good")
+
+    @Slot()
+    def _on_load_clicked(self) -> None:
+        dialog = QFileDialog(self, self.tr("Open a result"))
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
+        dialog.setNameFilter(self.tr("RigTune results (*.json)"))
+        dialog.fileSelected.connect(self.load_from)
+        dialog.open()
+
+    @Slot(str)
+    def load_from(self, path: str) -> None:
+        """Take a result from a file into the list."""
+        job = self._jobs.call("results", partial(work.load, self._session, path))
+        job.event_arrived.connect(self._on_loaded)
+        job.failed.connect(self._on_failed)
+
+    @Slot(object)
+    def _on_loaded(self, sweep_id: int) -> None:
+        self._shown = None
+        self._deleted = None
+        self.banner.say(self.tr("The result is in the list now."), "good")
+        self.refresh()
+        self._shown = sweep_id
 
     @override
     def showEvent(self, event: QShowEvent) -> None:
@@ -122,11 +319,20 @@ class ResultsPage(Page):
         self.refresh()
 
 
+def name_of(sweep: "StoredSweep") -> str:
+    """Return the user's name for a search, or else its model's."""
+    return sweep.name or sweep.model_name
+
+
+def _label(sweep: "StoredSweep") -> str:
+    return f"{name_of(sweep)} · {sweep.created_utc[:10]}"
+
+
 def _row(sweep: "StoredSweep") -> tuple[str, ...]:
     point = sweep.recommended
     decode = point.decode_tok_s if point else None
     return (
-        sweep.model_name,
+        name_of(sweep),
         goal_label(sweep.request.goal),
         sweep.created_utc[:16].replace("T", " "),
         status_label(sweep.status),

@@ -2,7 +2,14 @@
 
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QMenu, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QFileDialog,
+    QGridLayout,
+    QHBoxLayout,
+    QMenu,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.domain.errors import ErrorInfo
 from app.domain.sweep import Recommended, SweepResult
@@ -12,7 +19,10 @@ from views.page import scrolling
 from views.plots.context_plot import ContextPlot
 from views.plots.sweep_data import depth_of
 from views.plots.sweep_plot import SweepPlot
+from views.results.alternatives import Alternatives
 from views.results.comparison import Comparison
+from views.results.milliseconds import Milliseconds
+from views.results.report import file_stem, report_html
 from views.results.text import (
     device_text,
     gain_text,
@@ -22,6 +32,7 @@ from views.results.text import (
     setting_rows,
 )
 from views.widgets import Banner, Card, Heading, Kit, Pill, Table, ValueLabel, text_label
+from views.widgets.sides import Sides
 from views.words import depth_text, rate_text, settings_text, status_label, status_tone
 
 FORMATS = {
@@ -40,10 +51,16 @@ class ResultView(QWidget):
     Signals:
         chat_requested: Profile to chat with.
         export_requested: Profile and format.
+        apply_requested: Profile to use for this model from now on.
+        report_requested: Path to write the report to, and its text as HTML.
+        search_requested: ``Goal``: the same model for another wish.
     """
 
     chat_requested = Signal(str)
     export_requested = Signal(str, str)
+    apply_requested = Signal(str)
+    report_requested = Signal(str, str)
+    search_requested = Signal(object)
 
     def __init__(self, kit: Kit) -> None:
         """Build it empty."""
@@ -72,9 +89,10 @@ class ResultView(QWidget):
 
     def _answer_card(self, kit: Kit) -> Card:
         card = Card(kit)
-        row = QHBoxLayout()
-        row.setSpacing(4 * kit.unit)
-        texts = QVBoxLayout()
+        row = Sides(kit)
+        left, right = QWidget(), QWidget()
+        texts = QVBoxLayout(left)
+        texts.setContentsMargins(0, 0, 0, 0)
         texts.setSpacing(kit.unit)
         self._caption = text_label(self.tr("Recommended"), muted=True)
         self._settings = Heading("", 1.25)
@@ -85,8 +103,10 @@ class ResultView(QWidget):
             texts.addWidget(widget)
         texts.addWidget(self._status, 0, Qt.AlignmentFlag.AlignLeft)
         texts.addStretch(1)
-        row.addLayout(texts, 1)
-        numbers = QGridLayout()
+        row.add(left, 3)
+        numbers = QGridLayout(right)
+        numbers.setContentsMargins(0, 0, 0, 0)
+        numbers.setColumnStretch(1, 1)
         numbers.setHorizontalSpacing(3 * kit.unit)
         numbers.setVerticalSpacing(kit.unit // 2)
         names = (self.tr("Decode"), self.tr("Prefill"), self.tr("Request"), self.tr("Memory"))
@@ -95,15 +115,13 @@ class ResultView(QWidget):
         for index, (name, value) in enumerate(zip(names, self._numbers, strict=True)):
             numbers.addWidget(text_label(name, muted=True, wrap=False), index, 0)
             numbers.addWidget(value, index, 1)
-        row.addLayout(numbers)
-        card.column.addLayout(row)
+        numbers.setRowStretch(len(names), 1)
+        row.add(right, 2)
+        card.column.addWidget(row)
         return card
 
     def _middle_row(self, kit: Kit) -> QWidget:
-        holder = QWidget()
-        row = QHBoxLayout(holder)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(3 * kit.unit)
+        holder = Sides(kit)
         left = Card(kit)
         self._comparison = Comparison(kit)
         left.column.addWidget(self._comparison)
@@ -112,6 +130,11 @@ class ResultView(QWidget):
         left.column.addWidget(self._reasons)
         left.column.addStretch(1)
         right = Card(kit)
+        self.milliseconds = Milliseconds(kit)
+        right.column.addWidget(self.milliseconds)
+        self.alternatives = Alternatives(kit)
+        self.alternatives.search_requested.connect(self.search_requested)
+        right.column.addWidget(self.alternatives)
         right.column.addWidget(Heading(self.tr("All settings"), 1.1))
         self._table = Table(
             kit, self.tr("Recommended settings"),
@@ -119,8 +142,8 @@ class ResultView(QWidget):
         )  # fmt: skip
         self._table.setMinimumHeight(60 * kit.unit)
         right.column.addWidget(self._table, 1)
-        row.addWidget(left, 1)
-        row.addWidget(right, 1)
+        holder.add(left)
+        holder.add(right)
         return holder
 
     def _plot_card(self, kit: Kit, plot: QWidget) -> Card:
@@ -141,10 +164,16 @@ class ResultView(QWidget):
             menu.addAction(name).setData(form)
         menu.triggered.connect(self._on_export_triggered)
         self._export.setMenu(menu)
-        self.chat = kit.button(self.tr("Chat with These Settings"), "chat", "primary")
+        self._report = kit.button(self.tr("Report…"), "print")
+        self._report.clicked.connect(self._on_report_clicked)
+        self.apply = kit.button(self.tr("Apply"), "good")
+        self.apply.setToolTip(self.tr("Chat and server use these settings for this model"))
+        self.apply.clicked.connect(self._on_apply_clicked)
+        self.chat = kit.button(self.tr("Chat"), "chat", "primary")
+        self.chat.setToolTip(self.tr("Chat with these settings"))
         self.chat.clicked.connect(self._on_chat_clicked)
         self.action_row.addStretch(1)
-        for button in (self._copy, self._export, self.chat):
+        for button in (self._copy, self._report, self._export, self.apply, self.chat):
             button.setEnabled(False)
             self.action_row.addWidget(button)
         return self.action_row
@@ -164,21 +193,27 @@ class ResultView(QWidget):
         point = result.recommended
         self._show_answer(point, result)
         self._comparison.show_points(points_of(result))
+        self.milliseconds.show_result(result)
+        self.alternatives.show_result(result)
         reasons = [f"•  {reason_text(reason)}" for reason in result.reasons]
         reasons += [f"•  {advice('finding', f)} {advice('remedy', f)}" for f in result.findings]
         self._reasons.setText("\n".join(reasons) or self.tr("No reasons were recorded."))
         self._middle.setVisible(point is not None)
         self._table.set_rows(
-            [(f"{label} ({name})", value) for label, value, name in setting_rows(point.settings)]
+            [
+                (f"{label} ({name})" if self._kit.options.value.is_expert else label, value)
+                for label, value, name in setting_rows(point.settings)
+            ]
             if point else []
         )  # fmt: skip
         self.plot.show_trials(result.trials, result)
         self.context_plot.show_result(result, floor_tok_s)
         self._plots[1].setVisible(bool(result.context_curve))
         self._copy.setEnabled(True)
+        self._report.setEnabled(True)
         has_profile = bool(point and point.profile_id)
-        self._export.setEnabled(has_profile)
-        self.chat.setEnabled(has_profile)
+        for button in (self._export, self.apply, self.chat):
+            button.setEnabled(has_profile)
 
     def show_export(self, text: str) -> None:
         """Put an exported command on the clipboard and say so."""
@@ -225,6 +260,34 @@ class ResultView(QWidget):
         if self._result is not None:
             QGuiApplication.clipboard().setText(result_text(self._result, self._model))
             self.banner.say(self.tr("The result is on the clipboard."), "good")
+
+    @Slot()
+    def _on_report_clicked(self) -> None:
+        dialog = QFileDialog(self, self.tr("Save a report to print"))
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.setNameFilter(self.tr("PDF (*.pdf);;Web page (*.html)"))
+        dialog.setDefaultSuffix("pdf")
+        dialog.selectFile(f"{file_stem(self._model)}.pdf")
+        dialog.fileSelected.connect(self.write_report)
+        dialog.open()
+
+    @Slot(str)
+    def write_report(self, path: str) -> None:
+        """Ask for the report at ``path``."""
+        if self._result is not None:
+            self.report_requested.emit(path, report_html(self._result, self._model))
+
+    def show_written(self, path: str) -> None:
+        """Say that the report is there."""
+        self.banner.say(self.tr("Written: {path}").format(path=path), "good")
+
+    @Slot()
+    def _on_apply_clicked(self) -> None:
+        profile = self._profile_id()
+        if profile:
+            self.apply_requested.emit(profile)
+            text = self.tr("Chat and server use these settings for {model} from now on.")
+            self.banner.say(text.format(model=self._model), "good")
 
     @Slot(object)
     def _on_export_triggered(self, action: object) -> None:

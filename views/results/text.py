@@ -2,13 +2,20 @@
 
 from PySide6.QtCore import QCoreApplication
 
-from app.advice.text import render_reason
-from app.domain.errors import Bug
 from app.domain.settings import SETTINGS, Settings
 from app.domain.sweep import Reason, Recommended, SweepResult
-from app.domain.units import MISSING, format_bytes, format_seconds, format_tok_s
+from app.domain.units import MISSING, format_seconds, format_tok_s
 from views.plots.sweep_data import depth_of, distinct_knee, is_other
-from views.words import depth_text, rate_text, settings_text, status_label
+from views.units import format_bytes
+from views.words import (
+    depth_text,
+    knob_label,
+    number,
+    rate_text,
+    sentence,
+    settings_text,
+    status_label,
+)
 
 translate = QCoreApplication.translate
 
@@ -29,10 +36,7 @@ def points_of(result: SweepResult) -> tuple[tuple[str, Recommended], ...]:
 
 def reason_text(reason: Reason) -> str:
     """Return the sentence of a reason; its code where a text is missing."""
-    try:
-        return render_reason(reason)
-    except Bug:
-        return reason.code.replace("_", " ")
+    return sentence("reason", reason.code, reason.data) or reason.code.replace("_", " ")
 
 
 def setting_rows(settings: Settings) -> tuple[tuple[str, str, str], ...]:
@@ -42,7 +46,13 @@ def setting_rows(settings: Settings) -> tuple[tuple[str, str, str], ...]:
         value = getattr(settings, info.name)
         if info.name == "devices":
             value = ", ".join(value) or translate("Result", "all")
-        rows.append((info.label, f"{value:,}" if isinstance(value, int) else str(value), info.name))
+        rows.append(
+            (
+                knob_label(info.name),
+                number(value) if isinstance(value, int) else str(value),
+                info.name,
+            )
+        )
     return tuple(rows)
 
 
@@ -79,11 +89,16 @@ def result_text(result: SweepResult, model: str) -> str:
     for name, point in points_of(result):
         decode = point.decode_tok_s
         lines.append(
-            f"{name}: {format_tok_s(decode.median if decode else None)} decode, "
-            f"{rate_text(point.prefill_tok_s)} tok/s prefill, "
-            f"{format_seconds(point.request_s)} per request, {device_text(point)}; "
-            f"{settings_text(point.settings)}"
-        )
+            translate(
+                "Result",
+                "{name}: {decode} decode, {prefill} tok/s prefill, {time} per request, {memory}; "
+                "{settings}",
+            ).format(
+                name=name, decode=format_tok_s(decode.median if decode else None),
+                prefill=rate_text(point.prefill_tok_s), time=format_seconds(point.request_s),
+                memory=device_text(point), settings=settings_text(point.settings),
+            )
+        )  # fmt: skip
     lines += [f"- {reason_text(reason)}" for reason in result.reasons]
     return "\n".join(lines).replace("\u00a0", " ")
 

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel
 from app.domain.errors import ErrorInfo
 from views.widgets.basics import Kit, set_tone, text_label
 from views.widgets.pill import TONES
+from views.words import error_text
 
 
 class Banner(QFrame):
@@ -58,9 +59,7 @@ class Banner(QFrame):
 
     def show_error(self, error: ErrorInfo, action: str = "") -> None:
         """Show what went wrong and what to do about it."""
-        # Back-ticks mark commands in a terminal; here they would only be noise.
-        text = f"{error.message} {error.hint}".replace("`", "")
-        self.say(text.strip(), "bad", action)
+        self.say(error_text(error), "bad", action)
 
     @Slot()
     def _on_close_clicked(self) -> None:

@@ -2,9 +2,11 @@
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import (
+    QAbstractSpinBox,
     QApplication,
     QFrame,
     QLabel,
+    QLineEdit,
     QPushButton,
     QSizePolicy,
     QVBoxLayout,
@@ -13,16 +15,18 @@ from PySide6.QtWidgets import (
 
 from app.domain.units import MISSING
 from views.icons import Icons
+from views.options import Options
 from views.theme import Theme, scale_font, unit, use_tabular_digits
 
 
 class Kit:
-    """What every widget of the window is built with: the look, the icons, the spacing."""
+    """What every widget of the window is built with: look, icons, spacing, preferences."""
 
-    def __init__(self, theme: Theme, icons: Icons) -> None:
-        """Take both from the composition root."""
+    def __init__(self, theme: Theme, icons: Icons, options: Options | None = None) -> None:
+        """Take them from the composition root."""
         self.theme = theme
         self.icons = icons
+        self.options = options or Options()
 
     @property
     def unit(self) -> int:
@@ -81,6 +85,10 @@ class Card(QFrame):
         self.column.setContentsMargins(pad, pad, pad, pad)
         self.column.setSpacing(2 * kit.unit)
 
+    def add_left(self, widget: QWidget) -> None:
+        """Add a widget that keeps its own width."""
+        self.column.addWidget(widget, 0, Qt.AlignmentFlag.AlignLeft)
+
 
 class ValueLabel(QLabel):
     """A number with its unit, or "—" with the reason why there is none."""
@@ -127,6 +135,13 @@ def text_label(text: str = "", *, muted: bool = False, wrap: bool = True) -> QLa
     if muted:
         label.setProperty("role", "muted")
     return label
+
+
+def indent(spin: QAbstractSpinBox) -> None:
+    """Keep a number off the left border: a style sheet's padding does not reach it."""
+    line = spin.findChild(QLineEdit)
+    if isinstance(line, QLineEdit):
+        line.setTextMargins(spin.fontMetrics().averageCharWidth(), 0, 0, 0)
 
 
 def set_tone(widget: QWidget, tone: str) -> None:

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QSizePolicy, QVB
 from typing_extensions import override
 
 from app.domain.memory import DeviceMemory
-from app.domain.units import format_bytes
+from views.units import format_bytes
 from views.widgets.basics import Kit, ValueLabel, text_label
 from views.widgets.pill import Pill
 from views.words import VERDICT_TONES, memory_part_label, verdict_label

@@ -8,10 +8,23 @@ from PySide6.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
 from typing_extensions import override
 
 from app.domain.machine import GpuProcess, GpuSample
-from app.domain.units import format_bytes
+from app.domain.memory import DeviceMemory
+from views.units import format_bytes
 from views.widgets.basics import Kit, text_label
+from views.widgets.memory_bar import part_bytes
+from views.words import memory_part_label
 
 MAX_NAMES = 3
+OTHERS = "others"
+LOADED_PARTS = ("weights", "kv_cache", "compute", "overhead")
+PARTS = {
+    "weights": "memory",
+    "kv_cache": "prefill",
+    "compute": "power",
+    "overhead": "decode",
+    OTHERS: "control",
+}
+"""Colour of the look per part."""
 
 
 class MemorySplit(QWidget):
@@ -29,17 +42,31 @@ class MemorySplit(QWidget):
         column.addWidget(self._bar)
         column.addWidget(self._text)
 
-    def show_sample(self, sample: GpuSample, total_bytes: int | None) -> None:
-        """Show the memory of ``sample``; hidden when it is not known."""
+    def show_sample(
+        self, sample: GpuSample, total_bytes: int | None, loaded: DeviceMemory | None = None
+    ) -> None:
+        """Show the memory of ``sample``; hidden when it is not known.
+
+        Args:
+            sample: The newest reading.
+            total_bytes: Size of the memory.
+            loaded: What RigTune's own model needs here by estimate, if one is loaded.
+        """
         used = sample.vram_used_bytes
         self.setVisible(bool(used is not None and total_bytes))
         if used is None or not total_bytes:
             return
-        self._bar.show_fraction(used / total_bytes)
+        parts = split(used, loaded)
+        self._bar.show_parts([(PARTS[name], n / total_bytes) for name, n in parts.items()])
         line = self.tr("Memory: {used} used, {free} free of {total}").format(
             used=format_bytes(used), free=format_bytes(total_bytes - used),
             total=format_bytes(total_bytes),
         )  # fmt: skip
+        if loaded is not None:
+            words = {name: memory_part_label(name) for name in parts if name != OTHERS}
+            others = self.tr("others")
+            named = [f"{words.get(n, others)} {format_bytes(b)}" for n, b in parts.items()]
+            line = f"{line} · ≈ {', '.join(named)}"
         names = biggest_users(sample.processes or ())
         self._text.setText(f"{line} · {names}" if names else line)
         self.setAccessibleName(self._text.text())
@@ -51,12 +78,12 @@ class _UsedBar(QWidget):
     def __init__(self, kit: Kit) -> None:
         super().__init__()
         self._kit = kit
-        self._fraction = 0.0
+        self._parts: list[tuple[str, float]] = []
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         kit.theme.changed.connect(self.update)
 
-    def show_fraction(self, fraction: float) -> None:
-        self._fraction = min(1.0, fraction)
+    def show_parts(self, parts: list[tuple[str, float]]) -> None:
+        self._parts = parts
         self.update()
 
     @override
@@ -72,9 +99,24 @@ class _UsedBar(QWidget):
         radius = area.height() / 2
         painter.setBrush(self._kit.theme.color("sunken"))
         painter.drawRoundedRect(area, radius, radius)
-        area.setWidth(max(area.height(), area.width() * self._fraction))
-        painter.setBrush(self._kit.theme.color("memory"))
-        painter.drawRoundedRect(area, radius, radius)
+        left, width = area.left(), area.width()
+        for color, fraction in self._parts:
+            piece = QRectF(left, area.top(), max(1.0, width * fraction - 1), area.height())
+            painter.setBrush(self._kit.theme.color(color))
+            painter.drawRoundedRect(piece, min(radius, piece.width() / 2), radius)
+            left += width * fraction
+
+
+def split(used_bytes: int, loaded: DeviceMemory | None) -> dict[str, int]:
+    """Return who holds the memory in use: parts of our model by estimate, and others."""
+    if loaded is None:
+        return {OTHERS: used_bytes}
+    parts = {name: part_bytes(loaded, name) or 0 for name in LOADED_PARTS}
+    known = sum(parts.values())
+    if known > used_bytes:  # still loading: what is there is shared out
+        parts = {name: n * used_bytes // max(1, known) for name, n in parts.items()}
+    rest = used_bytes - sum(parts.values())
+    return {**{name: n for name, n in parts.items() if n}, **({OTHERS: rest} if rest else {})}
 
 
 def biggest_users(processes: tuple[GpuProcess, ...]) -> str:

@@ -22,6 +22,7 @@ class Pill(QFrame):
         """Show ``text``; ``icon`` replaces the tone's own."""
         super().__init__()
         self._kit = kit
+        self._shown: tuple[str, str, str] | None = None
         self.setProperty("role", "pill")
         self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         row = QHBoxLayout(self)
@@ -41,6 +42,9 @@ class Pill(QFrame):
 
     def show_state(self, text: str, tone: str, icon: str = "") -> None:
         """Say ``text`` in ``tone``."""
+        if (text, tone, icon) == self._shown:
+            return  # live values say the same most of the time
+        self._shown = (text, tone, icon)
         own, color = TONES[tone]
         self._text.setText(text)
         set_tone(self._text, tone)

@@ -22,6 +22,11 @@ class RowsModel(QAbstractTableModel):
         self._text_columns = text_columns
         self.rows: tuple[tuple[str, ...], ...] = ()
 
+    def set_headers(self, headers: Sequence[str]) -> None:
+        """Replace the words above the columns."""
+        self._headers = tuple(headers)
+        self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(headers) - 1)
+
     def set_rows(self, rows: Sequence[Sequence[str]]) -> None:
         """Replace the content."""
         self.beginResetModel()

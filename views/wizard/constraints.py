@@ -16,8 +16,8 @@ from PySide6.QtWidgets import (
 from app.domain.model import ModelSpec
 from app.domain.sweep import BudgetName, Goal, SweepRequest
 from app.domain.units import MIB
-from views.widgets.basics import Kit, ValueLabel
-from views.words import budget_label
+from views.widgets.basics import Kit, ValueLabel, indent
+from views.words import budget_label, number
 
 CONTEXTS = (2048, 4096, 8192, 12288, 16384, 24576, 32768, 49152, 65536, 98304, 131072, 262144)
 
@@ -49,6 +49,7 @@ class Constraints(QWidget):
         label.setBuddy(self.context)
         form.addRow(label, self._beside(self.context, self._context_value))
         self.floor = QDoubleSpinBox()
+        indent(self.floor)
         self.floor.setRange(0, 1000)
         self.floor.setDecimals(1)
         self.floor.setSpecialValueText(self.tr("none"))
@@ -63,13 +64,18 @@ class Constraints(QWidget):
         )
         form.addRow(self.tr("&Time to spend"), self.budget)
         self.headroom = QSpinBox()
+        indent(self.headroom)
         self.headroom.setRange(0, 65536)
         self.headroom.setSingleStep(128)
         self.headroom.setSpecialValueText(self.tr("automatic"))
         self.headroom.setSuffix("\u00a0MiB")
+        self.headroom.setValue(kit.options.value.headroom_mib)
         form.addRow(self.tr("Memory to &leave free"), self.headroom)
         self.q8 = QCheckBox(self.tr("&Allow an 8-bit KV cache (q8_0) where it wins clearly"))
         form.addRow(self.q8)
+        is_expert = kit.options.value.is_expert
+        for widget in (self.headroom, self.q8):
+            form.setRowVisible(widget, is_expert)
         self.context.valueChanged.connect(self._on_context_changed)
         self.set_contexts(CONTEXTS[:7], CONTEXTS[1])
 
@@ -118,5 +124,5 @@ class Constraints(QWidget):
 
     @Slot()
     def _on_context_changed(self) -> None:
-        self._context_value.set_value(self.tr("{n} tokens").format(n=f"{self.n_ctx:,}"))
+        self._context_value.set_value(self.tr("{n} tokens").format(n=number(self.n_ctx)))
         self.context_changed.emit(self.n_ctx)

@@ -10,6 +10,7 @@ from app.domain.model import ModelSpec
 from app.domain.units import significant
 from views.widgets.basics import Heading, Kit, text_label
 from views.widgets.memory_bar import MemoryBar
+from views.words import error_text, number
 
 if TYPE_CHECKING:
     from app.session import Estimate
@@ -52,7 +53,7 @@ class EstimatePanel(QWidget):
         """Say why there is no estimate."""
         for bar in self._bars:
             bar.hide()
-        self._text.setText(f"{error.message} {error.hint}".replace("`", "").strip())
+        self._text.setText(error_text(error))
 
     def _sentences(self, answer: "Estimate", spec: ModelSpec) -> str:
         parts = []
@@ -63,7 +64,7 @@ class EstimatePanel(QWidget):
             parts.append(text.format(n=most, all=spec.max_gpu_layers))
         if answer.max_n_ctx is not None:
             text = self.tr("The longest context that fits is {n} tokens.")
-            parts.append(text.format(n=f"{answer.max_n_ctx:,}"))
+            parts.append(text.format(n=number(answer.max_n_ctx)))
         if answer.estimate.note:
             parts.append(answer.estimate.note)
         error = answer.estimate.max_error_pct

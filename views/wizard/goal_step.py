@@ -7,9 +7,10 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.domain.model import ModelSpec
 from app.domain.sweep import GOAL_WORKLOADS, Goal, SweepRequest
-from app.domain.units import format_bytes
 from views.page import scrolling
+from views.units import format_bytes
 from views.widgets import Banner, Card, Heading, Kit, text_label
+from views.widgets.sides import Sides
 from views.wizard.constraints import Constraints
 from views.wizard.estimate_panel import EstimatePanel
 from views.wizard.goal_choice import GoalChoice
@@ -42,16 +43,13 @@ class GoalStep(QWidget):
         self._is_busy = self._is_blocked = False
         self._model = text_label(muted=True)
         column.addWidget(self._model)
-        content = QWidget()
-        row = QHBoxLayout(content)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(3 * kit.unit)
+        content = Sides(kit)
         self.goals = GoalChoice(kit)
         left = Card(kit)
         left.column.addWidget(Heading(self.tr("What is it for?"), 1.1))
         left.column.addWidget(self.goals)
         left.column.addStretch(1)
-        row.addWidget(left, 2)
+        content.add(left, 2)
         self.constraints = Constraints(kit)
         self.estimate = EstimatePanel(kit)
         right = Card(kit)
@@ -59,7 +57,7 @@ class GoalStep(QWidget):
         right.column.addWidget(self.constraints)
         right.column.addWidget(self.estimate)
         right.column.addStretch(1)
-        row.addWidget(right, 3)
+        content.add(right, 3)
         column.addWidget(scrolling(content), 1)
         column.addLayout(self._footer(kit))
         self.goals.goal_chosen.connect(self._on_goal_chosen)
@@ -79,7 +77,7 @@ class GoalStep(QWidget):
     def show_model(self, spec: ModelSpec) -> None:
         """Offer what ``spec`` allows."""
         facts = [spec.name, spec.arch, spec.ftype or "", format_bytes(spec.file_bytes)]
-        facts.append(self.tr("{n} blocks").format(n=spec.n_layer))
+        facts.append(self.tr("%n block(s)", "", spec.n_layer))
         if spec.n_expert:
             text = self.tr("{used} of {all} experts")
             facts.append(text.format(used=spec.n_expert_used, all=spec.n_expert))

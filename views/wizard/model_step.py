@@ -3,12 +3,20 @@
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Signal, Slot
-from PySide6.QtGui import QDragEnterEvent, QDropEvent
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QHeaderView, QVBoxLayout, QWidget
+from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import (
+    QFileDialog,
+    QHBoxLayout,
+    QHeaderView,
+    QMenu,
+    QVBoxLayout,
+    QWidget,
+)
 from typing_extensions import override
 
 from app.domain.memory import Verdict
-from app.domain.units import MISSING, format_bytes
+from app.domain.units import MISSING
+from views.units import format_bytes
 from views.widgets import Banner, Card, Heading, Kit, Table, text_label
 from views.words import verdict_label
 
@@ -34,7 +42,7 @@ class ModelStep(QWidget):
     quick_requested = Signal(str)
     refresh_requested = Signal()
 
-    def __init__(self, kit: Kit, last_model: str) -> None:
+    def __init__(self, kit: Kit, last_model: str, recent: "Sequence[str]" = ()) -> None:
         """Build it without a list; ``last_model`` is what one click tunes."""
         super().__init__()
         self._entries: tuple[ModelEntry, ...] = ()
@@ -59,6 +67,7 @@ class ModelStep(QWidget):
         column.addLayout(self._footer(kit))
         self.table.row_chosen.connect(self._on_row_chosen)
         self.table.row_selected.connect(self._on_row_selected)
+        self.show_recent(recent)
         self._show_rows()
 
     def _quick_card(self, kit: Kit) -> Card:
@@ -84,6 +93,11 @@ class ModelStep(QWidget):
         row.addWidget(Heading(self.tr("Or choose a model"), 1.1), 1)
         self._refresh = kit.button(self.tr("Search Again"), "refresh", "quiet")
         self._refresh.clicked.connect(self.refresh_requested)
+        self._recent = kit.button(self.tr("Recent"), "clock", "quiet")
+        self._recent_menu = QMenu(self._recent)
+        self._recent_menu.triggered.connect(self._on_recent_triggered)
+        self._recent.setMenu(self._recent_menu)
+        row.addWidget(self._recent)
         self._open = kit.button(self.tr("Open File…"), "open")
         self._open.clicked.connect(self.open_file)
         row.addWidget(self._refresh)
@@ -106,6 +120,20 @@ class ModelStep(QWidget):
         name = self.tr("the demo model") if model == DEMO else short_name(model)
         text = self.tr("Tunes {model} for chat. Takes a few minutes and asks nothing.")
         self._quick_text.setText(text.format(model=name))
+
+    def show_recent(self, recent: "Sequence[str]") -> None:
+        """Offer the models of the last searches."""
+        self._recent_menu.clear()
+        for model in recent:
+            name = self.tr("Demo model") if model == DEMO else short_name(model)
+            action = self._recent_menu.addAction(name.replace("&", "&&"))
+            action.setData(model)
+            action.setToolTip(model)
+        self._recent.setEnabled(bool(recent))
+
+    @Slot(QAction)
+    def _on_recent_triggered(self, action: QAction) -> None:
+        self.model_chosen.emit(str(action.data()))
 
     def show_models(self, entries: "Sequence[ModelEntry]") -> None:
         """Show what was found."""

@@ -1,7 +1,7 @@
 """The wizard: leads from a model to its best settings, or gets there in one click."""
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import Signal, Slot
 from PySide6.QtGui import QShowEvent
@@ -9,8 +9,10 @@ from PySide6.QtWidgets import QStackedWidget, QWidget
 from typing_extensions import override
 
 from app.domain.errors import ErrorInfo
+from app.domain.events import TrialStarted
 from app.domain.model import ModelSpec
 from app.domain.sweep import Goal, SweepPlan, SweepRequest, SweepResult
+from app.domain.units import MIB
 from views.bridge import Jobs, Latest
 from views.page import Page
 from views.port import SessionPort
@@ -24,9 +26,20 @@ from views.wizard.plan_step import PlanStep
 from views.wizard.run_step import RunStep
 from views.wizard.runner import SearchRunner
 from views.wizard.steps import StepLine
+from views.words import status_label
 
 if TYPE_CHECKING:
     from app.session import Estimate
+
+
+class WizardSteps(NamedTuple):
+    """The pages of the wizard, built one by one before it."""
+
+    model: ModelStep
+    goal: GoalStep
+    plan: PlanStep
+    run: RunStep
+    result: ResultView
 
 
 class WizardPage(Page):
@@ -34,14 +47,20 @@ class WizardPage(Page):
 
     Signals:
         chat_requested: Model and profile.
+        apply_requested: Model and profile.
         search_started: Model; memory is needed from now on.
+        search_ended: What there is to say about it.
+        loaded_changed: ``DeviceMemory`` of what a trial loads; empty = nothing is loaded.
     """
 
     chat_requested = Signal(str, str)
+    apply_requested = Signal(str, str)
     search_started = Signal(str)
+    search_ended = Signal(str)
+    loaded_changed = Signal(object)
 
-    def __init__(self, kit: Kit, session: SessionPort, jobs: Jobs, last_model: str) -> None:
-        """Build all steps."""
+    def __init__(self, kit: Kit, session: SessionPort, jobs: Jobs, steps: WizardSteps) -> None:
+        """Put ``steps`` together."""
         super().__init__(kit, "")
         self.title.setText(self.tr("Find best settings"))
         self._session = session
@@ -52,15 +71,18 @@ class WizardPage(Page):
         self._request = SweepRequest()
         self._is_quick = False
         self._has_list = False
+        self._wanted_goal: Goal | None = None
         self.runner = SearchRunner(session, jobs, self)
         self._estimates = Latest(jobs, "estimate", self)
+        self._loads = Latest(jobs, "estimate", self)
+        self._loads.result_arrived.connect(self._on_load_estimate)
         self.line = StepLine(kit)
         self.body.addWidget(self.line)
-        self.model_step = ModelStep(kit, last_model)
-        self.goal_step = GoalStep(kit)
-        self.plan_step = PlanStep(kit)
-        self.run_step = RunStep(kit)
-        self.result_step = ResultView(kit)
+        self.model_step = steps.model
+        self.goal_step = steps.goal
+        self.plan_step = steps.plan
+        self.run_step = steps.run
+        self.result_step = steps.result
         Exporter(self.result_step, session, jobs)
         self.caps = CapsCard(kit, session, jobs)
         self.caps.hide()
@@ -89,10 +111,13 @@ class WizardPage(Page):
         self.plan_step.start_requested.connect(self._on_start_requested)
         self.run_step.stop_requested.connect(self._on_stop_requested)
         self.result_step.chat_requested.connect(self._on_chat_requested)
+        self.result_step.apply_requested.connect(self._on_apply_requested)
+        self.result_step.search_requested.connect(self._on_other_goal)
         self._again.clicked.connect(self._on_back_to_model)
         self.caps.started.connect(self._on_caps_started)
         self.runner.planned.connect(self._on_planned)
         self.runner.trial_started.connect(self.run_step.show_trial_started)
+        self.runner.trial_started.connect(self._on_trial_started)
         self.runner.progressed.connect(self.run_step.show_progress)
         self.runner.trial_finished.connect(self.run_step.show_trial_finished)
         self.runner.finished.connect(self._on_finished)
@@ -110,12 +135,19 @@ class WizardPage(Page):
     def refresh_models(self) -> None:
         """Look for models again."""
         self._has_list = True
-        job = self._jobs.call("models", self._session.models)
+        folders = self.kit.options.value.model_folders
+        job = self._jobs.call("models", partial(self._session.models, folders))
         job.event_arrived.connect(self.model_step.show_models)
         job.failed.connect(self.model_step.banner.show_error)
 
+    def forget_models(self) -> None:
+        """Look for models anew the next time the page shows: the folders have changed."""
+        self._has_list = False
+        if self.isVisible():
+            self.refresh_models()
+
     @Slot(str)
-    def choose_model(self, model: str) -> None:
+    def choose_model(self, model: str, goal: Goal | None = None) -> None:
         """Read ``model`` and go on to the goal; a plan on screen is dropped for it.
 
         While a search is measured nothing happens: it has to be stopped first. One that was
@@ -127,6 +159,7 @@ class WizardPage(Page):
             self.runner.drop()
             self._show("model")
         self._model = model
+        self._wanted_goal = goal
         job = self._jobs.call("inspect", partial(self._session.inspect, model))
         job.event_arrived.connect(self._on_spec)
         job.failed.connect(self._on_model_failed)
@@ -138,7 +171,8 @@ class WizardPage(Page):
             return
         self._model = model
         self._is_quick = True
-        self._start_plan(SweepRequest())
+        headroom = self.kit.options.value.headroom_mib * MIB
+        self._start_plan(SweepRequest(headroom_bytes=headroom or None))
 
     @Slot(object)
     def _on_spec(self, spec: ModelSpec) -> None:
@@ -146,6 +180,8 @@ class WizardPage(Page):
             return  # a search has begun since
         self._spec = spec
         self.model_step.banner.hide()
+        if self._wanted_goal is not None:
+            self.goal_step.goals.choose(self._wanted_goal)
         self.goal_step.show_model(spec)
         self._show("goal")
         self.goal_step.next.setFocus()
@@ -212,6 +248,11 @@ class WizardPage(Page):
         self._offer_caps(result)
         self._show("result")
         self.result_step.chat.setFocus()
+        self.search_ended.emit(
+            self.tr("The search of {model} has ended: {status}.").format(
+                model=self._name, status=status_label(result.status)
+            )
+        )
 
     @Slot()
     def _on_caps_started(self) -> None:
@@ -235,6 +276,7 @@ class WizardPage(Page):
     @Slot()
     def _on_search_ended(self) -> None:
         self._set_busy(False)
+        self.loaded_changed.emit(())
         if self.step == "run":
             # Stopped before anything was measured: there is no result to show.
             self.run_step.end()
@@ -252,6 +294,26 @@ class WizardPage(Page):
     @Slot(str)
     def _on_chat_requested(self, profile_id: str) -> None:
         self.chat_requested.emit(self._model, profile_id)
+
+    @Slot(object)
+    def _on_trial_started(self, event: TrialStarted) -> None:
+        # What the trial needs, part by part, for the dashboard's memory map.
+        if self._spec is not None:
+            settings = event.request.settings
+            self._loads.submit(partial(self._session.estimate, self._spec, settings))
+
+    @Slot(object)
+    def _on_load_estimate(self, estimate: "Estimate") -> None:
+        if self.runner.is_running:
+            self.loaded_changed.emit(estimate.estimate.devices)
+
+    @Slot(str)
+    def _on_apply_requested(self, profile_id: str) -> None:
+        self.apply_requested.emit(self._model, profile_id)
+
+    @Slot(object)
+    def _on_other_goal(self, goal: Goal) -> None:
+        self.choose_model(self._model, goal)
 
     @override
     def showEvent(self, event: QShowEvent) -> None:

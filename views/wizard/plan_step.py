@@ -3,14 +3,12 @@
 from PySide6.QtCore import QCoreApplication, Signal
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from app.advice.text import render
-from app.domain.errors import Bug
 from app.domain.sweep import SweepPlan
 from app.domain.units import format_seconds
 from views.advice_page import sentence as advice
 from views.page import scrolling
 from views.widgets import Banner, Card, Heading, Kit, Table, text_label
-from views.words import budget_label, goal_label, stage_label
+from views.words import budget_label, goal_label, number, sentence, stage_label
 
 GPU_STAGES = ("auto_fit", "devices", "layers", "load_mode")
 
@@ -95,7 +93,7 @@ class PlanStep(QWidget):
             goal_label(plan.request.goal),
             self.tr("{low} to {high}").format(low=low, high=high),
             budget_label(plan.request.budget),
-            self.tr("{n} tokens").format(n=f"{plan.n_ctx:,}"),
+            self.tr("{n} tokens").format(n=number(plan.n_ctx)),
             self._layers_text(plan, layers),
         )
         for value, text in zip(self._values.values(), texts, strict=True):
@@ -117,10 +115,7 @@ class PlanStep(QWidget):
 
 def note_text(code: str) -> str:
     """Return the sentence of a plan's note; the code itself where a text is missing."""
-    try:
-        return render("note", code, {})
-    except Bug:
-        return code.replace("_", " ")
+    return sentence("note", code, {}) or code.replace("_", " ")
 
 
 def _stage_rows(plan: SweepPlan) -> list[tuple[str, str]]:

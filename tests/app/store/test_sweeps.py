@@ -165,6 +165,7 @@ def test_deleting_a_sweep_takes_its_trials(store: Store) -> None:
     store.add_trial(first, a_trial())
     store.add_trial(second, a_trial())
     store.delete_sweep(first)
+    store.purge_sweeps()
     assert store.trials(first) == ()
     assert len(store.trials(second)) == 1
     with pytest.raises(UsageProblem):

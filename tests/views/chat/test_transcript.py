@@ -167,7 +167,8 @@ def test_look_changes_with_the_window(transcript: Transcript, kit: Kit, qtbot: Q
     transcript.show_turns(turns(2))
     settled(transcript, qtbot)
     before = next(w for w in transcript._in_order() if isinstance(w, CodeBlock))
-    kit.theme.choose(Scheme.DARK)
+    with qtbot.waitSignal(kit.theme.changed):  # a shown window takes the look in slices
+        kit.theme.choose(Scheme.DARK)
     settled(transcript, qtbot)
     after = next(w for w in transcript._in_order() if isinstance(w, CodeBlock))
     assert after is not before

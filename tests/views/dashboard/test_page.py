@@ -1,11 +1,15 @@
 """The dashboard: real readings, sleeping cards, no card at all."""
 
+import time
+from pathlib import Path
+
 import msgspec
 from pytestqt.qtbot import QtBot
 
 from app.domain.errors import EnvironmentProblem
 from app.domain.machine import Machine
 from tests.fakes import window_data as data
+from tests.fakes.gui_guard import GuiGuard
 from tests.fakes.session import FakeSession
 from tests.views.conftest import OpenWindow
 from views.dashboard.gpu_card import GpuCard, gpu_facts
@@ -92,3 +96,78 @@ def test_facts_name_link_and_display() -> None:
     assert "PCIe 4 x8" in facts
     assert "engine: CUDA0" in facts
     assert "drives the display" in gpu_facts(data.ASLEEP)
+
+
+def test_pause_holds_the_curves_and_goes_on(
+    window: MainWindow, session: FakeSession, qtbot: QtBot
+) -> None:
+    """While paused a new reading must not show; afterwards it must."""
+    page = window.dashboard
+    strip = card(window, 0)._strips["busy_pct"]
+    page._pause.click()
+    before = strip._value.text()
+    old = session.fake_telemetry.samples[-1]
+    later = msgspec.structs.replace(old, busy_pct=97.0, t_ns=time.perf_counter_ns())
+    session.fake_telemetry.push(later)
+    qtbot.waitUntil(lambda: not window.feed._is_told)
+    page._window.setCurrentIndex(1)
+    assert strip._value.text() == before
+    page._pause.click()
+    assert strip._value.text() == "97\u00a0%"
+
+
+def test_readings_go_to_a_file(
+    window: MainWindow, guard: GuiGuard, tmp_path: Path, qtbot: QtBot
+) -> None:
+    """Every quantity must be written with its unit, whatever the screen shows."""
+    target = tmp_path / "werte ü.csv"
+    window.dashboard.export_to(str(target))
+    qtbot.waitUntil(lambda: "Written" in window.dashboard._banner.text)
+    with guard.paused():
+        lines = target.read_text("utf-8").splitlines()
+    assert lines[0] == "device,quantity,unit,seconds_before_export,value"
+    assert sum("power_w,W" in line for line in lines) == 60
+    window.dashboard.export_to(str(target / "x.csv"))
+    qtbot.waitUntil(lambda: "cannot be written" in window.dashboard._banner.text)
+
+
+def test_programs_are_listed_largest_first(window: MainWindow, qtbot: QtBot) -> None:
+    """Who holds memory must be a table, too."""
+    table = card(window, 0).processes
+    assert not table.isVisible()
+    window.dashboard._processes.click()
+    assert [row[0] for row in table.rows.rows] == ["llama worker", "Xorg"]
+
+
+def test_throttling_marks_the_clock(window: MainWindow, session: FakeSession, qtbot: QtBot) -> None:
+    """A slowed span must be a band in the clock's strip, and the state must say why."""
+    telemetry = session.fake_telemetry
+    hot = msgspec.structs.replace(telemetry.samples[-1], throttle=("hw_thermal",))
+    telemetry.samples[-5:] = [
+        msgspec.structs.replace(s, throttle=("hw_thermal",)) for s in telemetry.samples[-5:]
+    ]
+    telemetry.push(msgspec.structs.replace(hot, t_ns=time.perf_counter_ns()))
+    strip = card(window, 0)._strips["clock_mhz"]
+    qtbot.waitUntil(lambda: "slowed down" in strip.accessibleName())
+    assert card(window, 0).pill.text == "throttled: heat, hardware limit"
+
+
+def test_memory_map_tells_parts_while_a_model_is_loaded(
+    window: MainWindow, session: FakeSession, qtbot: QtBot
+) -> None:
+    """The parts of our own model must stand beside what others hold."""
+    window.dashboard.show_loaded(data.memory(28, 4096).devices)
+    window.dashboard._refresh()
+    text = card(window, 0)._memory._text.text()
+    for word in ("Weights", "KV cache", "Compute buffers"):
+        assert word in text
+    window.dashboard.show_loaded(())
+    window.dashboard._refresh()
+    assert "Weights" not in card(window, 0)._memory._text.text()
+
+
+def test_narrowed_link_is_said(window: MainWindow, session: FakeSession, qtbot: QtBot) -> None:
+    """A link slower than the slot allows must be named."""
+    telemetry = session.fake_telemetry
+    telemetry.push(msgspec.structs.replace(telemetry.samples[-1], pcie_gen=1, pcie_width=8))
+    qtbot.waitUntil(lambda: "link now 1 x8" in card(window, 0)._facts.text())

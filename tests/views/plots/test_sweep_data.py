@@ -1,12 +1,15 @@
 """Trials as points: which axis, which mark, which line."""
 
 from app.domain.outcome import Outcome
+from app.domain.trial import Rate
 from tests.fakes import window_data as data
 from views.plots.sweep_data import (
+    PlotPoint,
     best_index,
     best_line,
     context_points,
     points,
+    predicted_band,
     usual_depth,
     varied_knobs,
 )
@@ -56,3 +59,18 @@ def test_line_takes_the_best_and_no_spilled_point() -> None:
 def test_context_points_are_ordered() -> None:
     """Speed by context must go from shallow to deep."""
     assert [x for x, _ in context_points(data.result())] == [0, 2048, 3840]
+
+
+def test_band_is_exact_where_measured_and_bends_between() -> None:
+    """Seconds per token are linear in layers, so the middle lies below the straight line."""
+    found = [
+        PlotPoint(index=i, x=x, speed=Rate(median=y, low=y, high=y), kind="measured")
+        for i, (x, y) in enumerate([(0.0, 10.0), (10.0, 40.0)])
+    ]
+    band = {x: (low, high) for x, low, high in predicted_band(found)}
+    assert set(band) == {float(n) for n in range(11)}
+    assert band[0.0] == (10.0, 10.0)
+    assert band[10.0] == (40.0, 40.0)
+    low, high = band[5.0]
+    assert low < 16.0 < high < 25.0
+    assert predicted_band(found[:1]) == ((0.0, 10.0, 10.0),)

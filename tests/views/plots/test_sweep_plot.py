@@ -18,7 +18,7 @@ def test_summary_and_table_say_the_same(kit: Kit, qtbot: QtBot) -> None:
     plot.show()
     qtbot.waitUntil(lambda: not plot._is_stale)
     assert "GPU layers 28" in plot.summary
-    assert plot._plot.accessibleDescription() == plot.summary
+    assert plot._axes.widget.accessibleDescription() == plot.summary
     rows = plot.table.rows.rows
     assert len(rows) == len(data.TRIALS)
     assert rows[5][2:] == ("out of memory", "—", "—")
@@ -56,8 +56,8 @@ def test_look_change_redraws(kit: Kit, qtbot: QtBot) -> None:
     plot.show()
     qtbot.waitUntil(lambda: not plot._is_stale)
     kit.theme.choose(Scheme.DARK)
-    brush = plot._axes.widget.backgroundBrush()
-    assert brush.color().name() == kit.theme.colors.surface
+    brush = plot._axes.widget.backgroundBrush
+    qtbot.waitUntil(lambda: brush().color().name() == kit.theme.colors.surface)
 
 
 def test_context_plot_names_both_ends(kit: Kit, qtbot: QtBot) -> None:

@@ -1,14 +1,20 @@
 """Stored results: listed, opened, or absent."""
 
+from pathlib import Path
+
 import msgspec
+from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.domain.finding import Finding, Severity
+from app.domain.sweep import Goal
 from tests.fakes import window_data as data
+from tests.fakes.gui_guard import GuiGuard
 from tests.fakes.session import FakeSession
 from tests.views.conftest import OpenWindow
 from views.late_pages import LatePages
 from views.main_window import MainWindow
+from views.results.page import ResultsPage
 from views.results.result_view import ResultView
 from views.results.text import gain_text, points_of, result_text
 from views.widgets import Kit
@@ -78,6 +84,99 @@ def test_speeds_name_their_depth(kit: Kit, qtbot: QtBot) -> None:
     view.show_result(data.result(), "Qwen")
     assert view._caption.text() == "Recommended · speeds at 2,048 tokens in context"
     assert "at 2,048 tokens in context" in result_text(data.result(), "Qwen")
+
+
+def opened(window: MainWindow, late: LatePages, qtbot: QtBot) -> ResultsPage:
+    """Return the page with the newest result on screen."""
+    window.open_page("results")
+    page = late.results
+    qtbot.waitUntil(lambda: "complete" in page.view._status.text and not window.jobs.running())
+    return page
+
+
+def test_name_shows_in_the_list(window: MainWindow, late: LatePages, qtbot: QtBot) -> None:
+    """A name must replace the model's; an empty one changes nothing."""
+    page = opened(window, late, qtbot)
+    page.rename("   ")
+    page.rename("Büro 机器")
+    qtbot.waitUntil(lambda: page.table.rows.rows[0][0] == "Büro 机器")
+
+
+def test_deleting_can_be_undone(window: MainWindow, late: LatePages, qtbot: QtBot) -> None:
+    """A deleted result must go at once and come back with Undo."""
+    page = opened(window, late, qtbot)
+    page.tools.delete.click()
+    qtbot.waitUntil(lambda: len(page.table.rows.rows) == 1)
+    assert page.banner.text == f"Deleted: {data.SPEC.name}"
+    page.banner._action.click()
+    qtbot.waitUntil(lambda: len(page.table.rows.rows) == 2)
+    qtbot.waitUntil(lambda: not window.jobs.running())
+    assert page._shown == 2
+
+
+def test_undo_ends_with_the_window(
+    window: MainWindow, late: LatePages, session: FakeSession, qtbot: QtBot
+) -> None:
+    """What is still deleted when the window closes must be gone for good."""
+    window.close()
+    qtbot.waitUntil(lambda: not window.isVisible())
+    assert session.is_purged
+
+
+def test_check_again_says_what_has_become(
+    window: MainWindow, late: LatePages, session: FakeSession, qtbot: QtBot
+) -> None:
+    """A new driver must be said, and the check must give old and new speed."""
+    session.changed = ("driver",)
+    page = opened(window, late, qtbot)
+    assert "the GPU driver" in page.banner.text
+    page.banner._action.click()
+    qtbot.waitUntil(lambda: "−6\u00a0%, outside noise" in page.banner.text)
+    qtbot.waitUntil(lambda: not page.rechecker.is_running)
+    assert page.tools.check.isEnabled()
+
+
+def test_two_results_side_by_side(window: MainWindow, late: LatePages, qtbot: QtBot) -> None:
+    """The second choice in the list must show both; closing leads back to one."""
+    page = opened(window, late, qtbot)
+    page.tools.compare.click()
+    page.table.selectRow(1)
+    qtbot.waitUntil(page.compare.isVisible)
+    assert page.compare.table.rows.rows[0][0] == "Decode, tok/s"
+    page.compare.close_button.click()
+    assert page.view.isVisible()
+
+
+def test_file_goes_out_and_comes_in(
+    window: MainWindow, late: LatePages, guard: GuiGuard, tmp_path: Path, qtbot: QtBot
+) -> None:
+    """A saved result must be readable again; another file is refused with a sentence."""
+    page = opened(window, late, qtbot)
+    target = tmp_path / "ä 结果.json"
+    page.save_to(str(target))
+    qtbot.waitUntil(lambda: page.banner.text.startswith("Written"))
+    with guard.paused():
+        assert target.read_bytes() == b'{"sweep": 2}'
+        other = tmp_path / "other.json"
+        other.write_text("{}")
+    page.load_from(str(target))
+    qtbot.waitUntil(lambda: "in the list" in page.banner.text)
+    page.load_from(str(other))
+    qtbot.waitUntil(lambda: "holds no RigTune result" in page.banner.text)
+    page.load_from(str(tmp_path / "gone.json"))
+    qtbot.waitUntil(lambda: "cannot be read" in page.banner.text)
+    page.save_to(str(target / "x.json"))
+    qtbot.waitUntil(lambda: "cannot be written" in page.banner.text)
+
+
+def test_other_goal_begins_a_search(window: MainWindow, late: LatePages, qtbot: QtBot) -> None:
+    """An alternative that was not measured must lead to a search for it, one press away."""
+    page = opened(window, late, qtbot)
+    button = page.view.alternatives.buttons["longer"]
+    assert isinstance(button, QPushButton)
+    button.click()
+    qtbot.waitUntil(lambda: late.wizard.step == "goal")
+    assert late.wizard.goal_step.goals.goal is Goal.LONG_CONTEXT
 
 
 def test_result_shows_its_advice(kit: Kit, qtbot: QtBot) -> None:

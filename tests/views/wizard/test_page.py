@@ -1,7 +1,5 @@
 """The wizard: from a model to its settings, by mouse, by keyboard, in one click."""
 
-import threading
-
 import msgspec
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, Qt, QUrl
@@ -136,7 +134,8 @@ def test_stop_keeps_what_was_measured(
     wizard.run_step.stop.click()
     qtbot.waitUntil(lambda: wizard.step == "result")
     assert "stopped by you" in wizard.result_step._status.text
-    assert len(wizard.result_step.plot.table.rows.rows) == session.hold_at
+    table = wizard.result_step.plot.table
+    qtbot.waitUntil(lambda: len(table.rows.rows) == session.hold_at)
 
 
 def test_escape_stops_the_search(
@@ -232,17 +231,20 @@ def test_stopped_search_that_still_ends_blocks_no_choice(
     wizard: WizardPage, session: FakeSession, window: MainWindow, qtbot: QtBot
 ) -> None:
     """A model chosen just after a stop must be read; plans wait until the engine is free."""
-    with window.jobs.engine_turn(threading.Event()):
-        wizard.choose_model("x")
-        qtbot.waitUntil(lambda: wizard.step == "goal")
-        wizard.goal_step.next.click()
-        assert wizard.step == "plan"
-        wizard.runner.drop()
-        assert wizard.runner.is_running
-        wizard.choose_model("y")
-        qtbot.waitUntil(lambda: wizard.step == "goal")
-        assert not wizard.goal_step.next.isEnabled()
-        assert not wizard.model_step.quick.isEnabled()
+    wizard.choose_model("x")
+    qtbot.waitUntil(lambda: wizard.step == "goal")
+    session.plan_gate.clear()
+    wizard.goal_step.next.click()
+    assert wizard.step == "plan"
+    qtbot.waitUntil(lambda: len(session.requests) == 1)
+    wizard.runner.drop()
+    wizard.choose_model("y")
+    qtbot.waitUntil(lambda: wizard.step == "goal")
+    # Held by the gate, not by time: on a slow machine the search must not have ended by itself.
+    assert wizard.runner.is_running
+    assert not wizard.goal_step.next.isEnabled()
+    assert not wizard.model_step.quick.isEnabled()
+    session.plan_gate.set()
     qtbot.waitUntil(lambda: not wizard.runner.is_running)
     assert wizard.goal_step.next.isEnabled()
     assert wizard.model_step.quick.isEnabled()

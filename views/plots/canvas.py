@@ -1,0 +1,184 @@
+"""The painted part of a live strip: grid, throttle bands, curve, limit line, cursor."""
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QBrush, QColor, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtWidgets import QSizePolicy, QWidget
+from typing_extensions import override
+
+from app.domain.record import Record
+from views.widgets.basics import Kit
+
+
+class StripInfo(Record, frozen=True, kw_only=True):
+    """What a strip shows.
+
+    Attributes:
+        name: Quantity in plain words.
+        color: Colour of the look.
+        unit: Unit behind the number.
+        top: Fixed top of the axis; ``None`` = the largest value seen.
+        limit: Where a dashed line is drawn, e.g. the power limit.
+        limit_name: What that line is.
+        scale: Factor from stored to shown numbers, e.g. bytes to GiB.
+        offset: Added after scaling, e.g. for degrees Fahrenheit.
+        decimals: Digits after the point.
+    """
+
+    name: str
+    color: str
+    unit: str
+    top: float | None = None
+    limit: float | None = None
+    limit_name: str = ""
+    scale: float = 1.0
+    offset: float = 0.0
+    decimals: int = 0
+
+    def shown(self, value: float) -> float:
+        """Return a stored value as it is shown."""
+        return value * self.scale + self.offset
+
+
+Point = tuple[float, float | None]
+Band = tuple[float, float]
+
+
+class Canvas(QWidget):
+    """The curve itself.
+
+    Signals:
+        pointed: Seconds before now under the cursor; ``None`` when it has left.
+    """
+
+    pointed = Signal(object)
+
+    def __init__(self, kit: Kit, info: StripInfo) -> None:
+        """Build it empty."""
+        super().__init__()
+        self._kit = kit
+        self._info = info
+        self._limit = info.limit
+        self._points: Sequence[Point] = ()
+        self._bands: Sequence[Band] = ()
+        self._window_s = 60.0
+        self._cursor_x: float | None = None
+        self.setMouseTracking(True)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self.setMaximumHeight(24 * kit.unit)
+        kit.theme.changed.connect(self.update)
+
+    def set_limit(self, limit: float) -> None:
+        """Move the dashed line."""
+        self._limit = limit
+        self.update()
+
+    def show_points(
+        self, points: Sequence[Point], window_s: float, bands: Sequence[Band] = ()
+    ) -> None:
+        """Draw ``points`` over ``bands`` from now on."""
+        self._points = points
+        self._bands = bands
+        self._window_s = window_s
+        self.update()
+
+    @override
+    def sizeHint(self) -> QSize:
+        return QSize(40 * self._kit.unit, 14 * self._kit.unit)
+
+    @override
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        self._cursor_x = event.position().x()
+        self.pointed.emit(self._window_s * (1 - self._cursor_x / max(1, self.width())))
+        self.update()
+
+    @override
+    def leaveEvent(self, event: QEvent) -> None:
+        self._cursor_x = None
+        self.pointed.emit(None)
+        self.update()
+
+    @override
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        area = QRectF(self.rect())
+        colors = self._kit.theme
+        painter.fillRect(area, colors.color("window"))
+        self._draw_bands(painter, area)
+        painter.setPen(QPen(colors.color("line"), 1))
+        for fraction in (0.25, 0.5, 0.75):
+            y = round(area.height() * fraction)
+            painter.drawLine(0, y, int(area.width()), y)
+        top = self._top()
+        for run in self._runs(area, top):
+            self._draw_run(painter, area, run)
+        if self._limit is not None and self._limit <= top:
+            self._draw_limit(painter, area, top)
+        if self._cursor_x is not None:
+            painter.setPen(QPen(colors.color("text"), 1))
+            painter.drawLine(QPointF(self._cursor_x, 0), QPointF(self._cursor_x, area.height()))
+
+    def _x(self, area: QRectF, age_s: float) -> float:
+        return area.width() * (1 - age_s / self._window_s)
+
+    def _draw_bands(self, painter: QPainter, area: QRectF) -> None:
+        # Hatched, so that a band is told from the curve's own filling without its colour.
+        brush = QBrush(self._kit.theme.color("warn"), Qt.BrushStyle.BDiagPattern)
+        for older_s, newer_s in self._bands:
+            left, right = max(0.0, self._x(area, older_s)), self._x(area, newer_s)
+            painter.fillRect(QRectF(left, 0, max(2.0, right - left), area.height()), brush)
+
+    def _top(self) -> float:
+        if self._info.top is not None:
+            return self._info.top
+        values = [value for _, value in self._points if value is not None]
+        return max([*values, self._limit or 0.0, 1e-9]) * 1.1
+
+    def _runs(self, area: QRectF, top: float) -> list[list[QPointF]]:
+        """Return the points in pixels, split where a reading is missing."""
+        runs: list[list[QPointF]] = [[]]
+        for age_s, value in self._points:
+            if value is None:
+                runs.append([])
+                continue
+            y = area.height() * (1 - min(1.0, value / top))
+            runs[-1].append(QPointF(self._x(area, age_s), max(1.0, y)))
+        return [run for run in runs if run]
+
+    def _draw_run(self, painter: QPainter, area: QRectF, run: list[QPointF]) -> None:
+        color = self._kit.theme.color(self._info.color)
+        fill = QColor(color)
+        fill.setAlphaF(0.15)
+        ground = [QPointF(run[-1].x(), area.height()), QPointF(run[0].x(), area.height())]
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(fill)
+        painter.drawPolygon(QPolygonF([*run, *ground]))
+        painter.setPen(QPen(color, 1))
+        painter.drawPolyline(QPolygonF(run))
+        if len(run) == 1:
+            painter.drawPoint(run[0])
+
+    def _draw_limit(self, painter: QPainter, area: QRectF, top: float) -> None:
+        y = area.height() * (1 - (self._limit or 0.0) / top)
+        painter.setPen(QPen(self._kit.theme.color("bad"), 1, Qt.PenStyle.DashLine))
+        painter.drawLine(QPointF(0, y), QPointF(area.width(), y))
+
+
+def nearest(points: Sequence[Point], age_s: float) -> Point | None:
+    """Return the point next to ``age_s``; ``None`` without points."""
+    return min(points, key=lambda point: abs(point[0] - age_s), default=None)
+
+
+def bands_of(points: Sequence[Point]) -> tuple[Band, ...]:
+    """Return where a count is above zero, as spans from one reading to the next."""
+    found: list[Band] = []
+    for index, (age_s, value) in enumerate(points):
+        if not value:
+            continue
+        before_s = points[index - 1][0] if index else age_s
+        if found and found[-1][1] == before_s:
+            found[-1] = (found[-1][0], age_s)
+        else:
+            found.append((before_s, age_s))
+    return tuple(found)
