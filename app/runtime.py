@@ -31,6 +31,11 @@ _PROGRAMS: dict[Program, tuple[str, tuple[str, ...]]] = {
     # the window's executable carries no engine, so workers always come from the console program
     "worker": ("app.worker", ("rigtune", "--worker")),
 }
+# the source tree's worker with the engine package in the folder given first
+_WITH_OTHER_ENGINE = (
+    "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); "
+    "runpy.run_module('app.worker', run_name='__main__', alter_sys=True)"
+)
 _REPLACE_S, _REPLACE_TICK_S = 1.0, 0.02
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -75,8 +80,24 @@ def sibling_command(program: Program) -> list[str]:
     if not is_frozen():
         return [_python(), "-m", module]
     here = Path(sys.executable)
-    suffix = here.suffix if here.suffix.lower() == ".exe" else ""
-    return [str(here.parent / f"{executable}{suffix}"), *arguments]
+    return [str(here.parent / f"{executable}{_suffix(here)}"), *arguments]
+
+
+def previous_worker() -> tuple[str, ...] | None:
+    """Return the command of the worker from before the last upgrade; ``None`` = none was kept.
+
+    Installers put it aside: a bundle into the folder ``previous`` of the new one, ``bootstrap.py``
+    the engine package into the environment. Engine and binding stay together, because a binding
+    reads the structures of its own llama.cpp only.
+    """
+    if is_frozen():
+        here = Path(sys.executable)
+        kept = here.parent / "previous" / f"rigtune{_suffix(here)}"
+        return (str(kept), "--worker") if kept.is_file() else None
+    folder = Path(sys.prefix) / "previous-engine"
+    if not (folder / "llama_cpp").is_dir():
+        return None
+    return _python(), "-c", _WITH_OTHER_ENGINE, str(folder)
 
 
 def has_display() -> bool:
@@ -96,6 +117,10 @@ def sibling_environment() -> dict[str, str]:
         if _python() != sys.executable:
             environment["__PYVENV_LAUNCHER__"] = sys.executable
     return environment
+
+
+def _suffix(program: Path) -> str:
+    return program.suffix if program.suffix.lower() == ".exe" else ""
 
 
 def _python() -> str:

@@ -13,6 +13,7 @@ from app.cli import (
     bench,
     chat,
     doctor,
+    engine,
     estimate,
     export,
     inspect,
@@ -37,7 +38,20 @@ from app.runtime import log_dir, version
 from app.session import Probing, Session
 
 ENDPOINT = re.compile(r"[^\s:]+:\d{1,5}|\[[0-9a-fA-F:]+\]:\d{1,5}")
-COMMANDS = (probe, models, inspect, estimate, bench, tune, chat, serve, power, export, doctor)
+COMMANDS = (
+    probe,
+    models,
+    inspect,
+    estimate,
+    bench,
+    tune,
+    chat,
+    serve,
+    power,
+    export,
+    engine,
+    doctor,
+)
 
 
 class Parser(argparse.ArgumentParser):

@@ -2,6 +2,8 @@
 
 from app.session.check import CommandChecked
 from app.session.draft import DraftTried
+from app.session.engine_verdict import EngineChecked
+from app.session.engines import EngineName, Engines, EngineState
 from app.session.facade import Session
 from app.session.probing import Probing
 from app.session.serving import Server
@@ -12,6 +14,10 @@ __all__ = [
     "Chat",
     "CommandChecked",
     "DraftTried",
+    "EngineChecked",
+    "EngineName",
+    "EngineState",
+    "Engines",
     "Estimate",
     "IfClosed",
     "ModelEntry",

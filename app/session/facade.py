@@ -23,13 +23,22 @@ from app.export import Command, export
 from app.machine import aliases, join_machine
 from app.rig.interface import Rig
 from app.rig.lease import Lease
-from app.rig.planner import ask_engine
 from app.rig.process import Launch
 from app.session.capsweep import CapsEvent
 from app.session.check import CommandChecked
 from app.session.doctor import examine
 from app.session.doctor_history import keep_run, last_run
 from app.session.draft import LOOKUP, DraftTried
+from app.session.engines import (
+    MEASURED_ELSEWHERE,
+    EngineName,
+    Engines,
+    ask,
+    is_of_another,
+    launch_with,
+    name_in_use,
+    profile_checks,
+)
 from app.session.estimating import Scene, default_settings, estimate
 from app.session.models import Predictor, list_entry
 from app.session.opening import (
@@ -86,7 +95,9 @@ class Session:
         """
         self._probing = probing
         self._replay = replay
-        self._launch = Launch(rpc=rpc, engine_dir=engine_dir)
+        launch = Launch(rpc=rpc, engine_dir=engine_dir)
+        name = EngineName.CURRENT if engine_dir else name_in_use()
+        self._launch = launch_with(name, launch) if name is EngineName.PREVIOUS else launch
         self._probes: ProbeSet | None = None
         self._machine: Machine | None = None
         self._telemetry: Telemetry | None = None
@@ -166,6 +177,9 @@ class Session:
                 last_run(),
                 keep_run,
             )
+        engine = self._machine.engine if self._machine else None
+        if engine is not None:
+            yield from profile_checks(engine, self.profiles())
 
     # --- models ----------------------------------------------------------------------------
 
@@ -365,6 +379,10 @@ class Session:
         """Search and check a command line against a recorded machine."""
         yield from replay_and_check(path, request, seed, cancel, command)
 
+    def measuring(self, purpose: str) -> Lease:
+        """Return what holds the devices for ``purpose`` as a context manager."""
+        return self._lease(purpose)
+
     # --- what was kept ---------------------------------------------------------------------
 
     def sweeps(self) -> tuple[StoredSweep, ...]:
@@ -394,6 +412,19 @@ class Session:
     def store(self) -> Store:
         """Return the store, for what has no method here: renaming, deleting, conversations."""
         return self._opened_store()
+
+    def engines(self) -> Engines:
+        """Return this RigTune's engine and the one that the last upgrade kept."""
+
+        def machine_with(engine: EngineInfo) -> Machine:
+            probes = self._probe_set()
+            infos = [info for probe in probes.gpus for info in probe.identify()]
+            return join_machine(probes.host.identify(), infos, engine)
+
+        def rig_for(spec: ModelSpec, machine: Machine, launch: Launch) -> Rig:
+            return open_rig(spec, machine, launch, telemetry=self.telemetry())[0]
+
+        return Engines(self._launch, self._opened_store(), machine_with, rig_for)
 
     # --- chat ------------------------------------------------------------------------------
 
@@ -436,7 +467,7 @@ class Session:
         if not self._may_ask(wake=wake):
             return None, None
         try:
-            return ask_engine(self._launch), None
+            return ask(self._launch), None
         except EnvironmentProblem as problem:
             if wake:
                 raise
@@ -530,6 +561,8 @@ class Session:
             notes.append("No tuned profile for this model yet; using defaults that fit.")
         else:
             settings = profile.settings
+            if is_of_another(profile, self._machine.engine if self._machine else None):
+                notes.append(MEASURED_ELSEWHERE)
         if spec.chat_template is None:
             notes.append("This model has no chat template: it completes text, it does not answer.")
         machine = self.machine(wake=True)

@@ -63,6 +63,10 @@ class Profiles(Database):
         message = f"There is no profile {name}."
         raise UsageProblem("profile_not_found", message, "`rigtune tune` makes one.")
 
+    def renew_profile(self, profile: Profile) -> None:
+        """Store new figures of a profile; name and model stay as they are."""
+        self._change("UPDATE profiles SET record = ?2 WHERE id = ?1", profile.id, to_text(profile))
+
     def rename_profile(self, profile_id: str, name: str) -> None:
         """Give a profile another name."""
         self._change("UPDATE profiles SET name = ?2 WHERE id = ?1", profile_id, name)

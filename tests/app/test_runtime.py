@@ -106,6 +106,20 @@ def test_bundle_siblings_lie_beside_the_caller(
     assert runtime.sibling_environment() == dict(os.environ)
 
 
+@pytest.mark.parametrize("suffix", ["", ".exe"])
+def test_bundle_offers_the_worker_that_an_upgrade_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    """It lies in the folder `previous`; without the program in it there is none."""
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / f"rigtune-gui{suffix}"))
+    kept = tmp_path / "previous" / f"rigtune{suffix}"
+    kept.parent.mkdir()
+    assert runtime.previous_worker() is None
+    kept.touch()
+    assert runtime.previous_worker() == (str(kept), "--worker")
+
+
 def test_bundle_reads_assets_from_its_own_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -101,3 +101,17 @@ def test_a_profile_follows_its_model(store: Store) -> None:
     store.remember_model(a_model("f00d", path="/new/place.gguf"))
     found = store.profile(saved.id)
     assert (found.model_path, found.n_layer) == ("/new/place.gguf", 4)
+
+
+def test_renewed_figures_keep_name_and_id(store: Store) -> None:
+    """Measuring a profile again changes its figures, and nothing that the user gave it."""
+    saved = store.save_profile(DRAFT)
+    store.rename_profile(saved.id, "mine")
+    store.renew_profile(msgspec.structs.replace(saved, request_s=4.5, engine="newer"))
+    found = store.profile(saved.id)
+    assert (found.name, found.request_s, found.engine) == ("mine", 4.5, "newer")
+    assert found.settings == saved.settings
+    store.delete_profile(saved.id)
+    gone = msgspec.structs.replace(saved, id="nobody")
+    with pytest.raises(UsageProblem):
+        store.renew_profile(gone)
