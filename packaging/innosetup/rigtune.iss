@@ -47,6 +47,9 @@ Name: "path"; Description: "Let me type ""rigtune"" in a terminal"
 ; What an older version had and this one has not must not be loaded by mistake.
 Type: filesandordirs; Name: "{app}\_internal"
 
+[UninstallDelete]
+Type: filesandordirs; Name: "{app}\previous"
+
 [Files]
 Source: "{#Bundle}\*"; DestDir: "{app}"; Flags: recursesubdirs ignoreversion
 
@@ -91,8 +94,33 @@ begin
   RegWriteExpandStringValue(HKCU, EnvironmentKey, 'Path', Copy(Paths, 2, Length(Paths) - 2));
 end;
 
+{ The engine of the version that is replaced stays, so that the user can go back to it (rigtune
+  engine): unless it is the same version, or was left for the one before. }
+procedure KeepEngine;
+var
+  App, Kept, Older: string;
+begin
+  App := ExpandConstant('{app}');
+  Kept := App + '\previous';
+  if not GetVersionNumbersString(App + '\rigtune.exe', Older) or (Older = '{#Version}.0') then
+    exit;
+  if FileExists(ExpandConstant('{localappdata}\rigtune\previous-engine-in-use'))
+    and DirExists(Kept) then
+    exit;
+  DelTree(Kept, True, True, True);
+  if not CreateDir(Kept) then
+    exit;
+  if RenameFile(App + '\_internal', Kept + '\_internal') then
+    RenameFile(App + '\rigtune.exe', Kept + '\rigtune.exe');
+  DelTree(Kept + '\_internal\PySide6', True, True, True);
+  DelTree(Kept + '\_internal\shiboken6', True, True, True);
+end;
+
 procedure CurStepChanged(CurStep: TSetupStep);
 begin
+  { [InstallDelete] comes after this. }
+  if CurStep = ssInstall then
+    KeepEngine;
   if (CurStep = ssPostInstall) and WizardIsTaskSelected('path') then
     AddToPath;
 end;

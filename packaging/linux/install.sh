@@ -82,6 +82,19 @@ quoted() {
     printf '"%s"' "$(printf '%s' "$1" | sed 's/[\\"`$]/\\\\&/g; s/%/%%/g')"
 }
 
+# The engine of the version that is replaced stays, so that the user can go back to it
+# (rigtune engine): unless it is the same version, does not start, or was left for the one before.
+keep_engine() {
+    if older=$("$program/rigtune" --version 2>/dev/null) && [ "$older" != "$said" ] &&
+        ! { [ -e "$share/rigtune/previous-engine-in-use" ] && [ -e "$program/previous" ]; }; then
+        rm -rf -- "$program/previous" "$program/rigtune-gui" "$program/_internal/PySide6" \
+            "$program/_internal/shiboken6" "$program/_internal/pyqtgraph"
+        mv -- "$program" "$program.new/previous"
+    elif [ -e "$program/previous" ]; then
+        mv -- "$program/previous" "$program.new/previous"
+    fi
+}
+
 install() {
     check_it_starts
     mkdir -p -- "$HOME/.local/lib" "$bin" "$share/applications" "$share/metainfo"
@@ -92,6 +105,7 @@ install() {
         refuse "RigTune could not be copied to $program; what was there is untouched."
     }
     cp -- "$here/install.sh" "$program.new/uninstall.sh"
+    keep_engine
     remove_program
     mv -- "$program.new" "$program"
     for name in rigtune rigtune-gui; do

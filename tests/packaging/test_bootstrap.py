@@ -296,3 +296,21 @@ class TestLocks:
                     pins.setdefault(package, set()).add(version.partition(" ")[0])
         clashes = {k: v for k, v in pins.items() if len(v) > 1 and k != "numpy"}
         assert not clashes
+
+
+def test_the_engine_that_is_replaced_is_kept(engine: Any, tmp_path: Path) -> None:
+    """Binding, libraries and modules are copied; an environment without an engine keeps none."""
+    purelib, kept = tmp_path / "site-packages", tmp_path / "previous-engine"
+    purelib.mkdir()
+    engine.keep_installed(purelib, kept)
+    assert not kept.exists()
+    for place in ("llama_cpp/lib/libllama.so", "llama_cpp/__init__.py", "bin/libggml-cpu-x64.so"):
+        (purelib / place).parent.mkdir(parents=True, exist_ok=True)
+        (purelib / place).write_text("first", "utf-8")
+    engine.keep_installed(purelib, kept)
+    (purelib / "llama_cpp" / "__init__.py").write_text("second", "utf-8")
+    (purelib / "bin" / "libggml-cpu-x64.so").unlink()
+    assert (kept / "bin" / "libggml-cpu-x64.so").read_text("utf-8") == "first"
+    engine.keep_installed(purelib, kept)
+    assert (kept / "llama_cpp" / "__init__.py").read_text("utf-8") == "second"
+    assert list((kept / "bin").iterdir()) == []
