@@ -20,6 +20,8 @@ from app.domain.errors import EnvironmentProblem
 
 APP_NAME = "rigtune"
 HOME_VARIABLE = "RIGTUNE_HOME"
+FILE_LIST = "files.txt"
+"""In a bundle: its own files, one a line, as they lie in the bundle's folder."""
 
 Program = Literal["cli", "gui", "worker"]
 _Kind = Literal["data", "cache", "log", "runtime"]
@@ -98,6 +100,15 @@ def previous_worker() -> tuple[str, ...] | None:
     if not (folder / "llama_cpp").is_dir():
         return None
     return _python(), "-c", _WITH_OTHER_ENGINE, str(folder)
+
+
+def missing_files() -> tuple[str, ...]:
+    """Return the files of the bundle that are not there any more; a source tree has no list."""
+    try:
+        listed = (source_root() / FILE_LIST).read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return ()
+    return tuple(name for name in listed if not (source_root() / name).exists())
 
 
 def has_display() -> bool:

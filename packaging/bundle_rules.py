@@ -106,6 +106,14 @@ def shipped(table: Iterable[tuple[str, str, str]], needs: Callable[[str], set[st
     return without_orphans(wanted, needs)
 
 
+def write_list(folder: Path, entries: Iterable[tuple[str, str, str]]) -> Path:
+    """Write the names of the bundle's files, by which the program notices that one is gone."""
+    path = folder / "files.txt"
+    names = sorted({place.replace("\\", "/") for place, _, _ in entries})
+    path.write_text("".join(f"{name}\n" for name in names), "utf-8")
+    return path
+
+
 def is_shipped(place: str) -> bool:
     """Tell whether a file belongs into the bundle, by its place there."""
     path = PurePosixPath(place.replace("\\", "/"))

