@@ -17,7 +17,8 @@ from app.domain.machine import EngineDevice
 from app.rig.planner import ask_engine
 from app.rig.process import Launch
 
-_DRIVERS = Path("/usr/share/vulkan/icd.d")
+DRIVERS = Path("/usr/share/vulkan/icd.d")
+"""Where systems list their Vulkan drivers."""
 
 
 @contextlib.contextmanager
@@ -27,7 +28,7 @@ def software_vulkan() -> Iterator[EngineDevice]:
     Skips only where the engine was built without Vulkan, which on Linux a CI run must not.
     """
     cache = os.environ.get("RIGTUNE_CACHE") or platformdirs.user_cache_dir("rigtune")
-    drivers = sorted(_DRIVERS.glob("lvp_icd*.json"))
+    drivers = sorted(DRIVERS.glob("lvp_icd*.json"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GGML_VK_VISIBLE_DEVICES", "0")
         patch.setenv("VK_DRIVER_FILES", ":".join(map(str, drivers)) or "none")

@@ -1,0 +1,90 @@
+"""The bundle that people download, as tests build it and run its programs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parents[2]
+SUFFIX = ".exe" if os.name == "nt" else ""
+WITHIN_S = 60.0
+
+
+class Bundle(NamedTuple):
+    """The two programs, and a home folder of their own."""
+
+    console: Path
+    window: Path
+    env: dict[str, str]
+
+    def run(self, *arguments: str | Path, **env: str) -> subprocess.CompletedProcess[str]:
+        """Run the console program to its end, with more variables in its environment."""
+        command = [self.console, *arguments]
+        return subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            check=False,
+            timeout=2 * WITHIN_S,
+            env=self.env | env,
+            stdin=subprocess.DEVNULL,
+        )
+
+    @contextmanager
+    def worker(self, **env: str) -> Iterator[tuple[subprocess.Popen[bytes], dict[str, Any]]]:
+        """Start a worker, with more variables in its environment, and give what it says first."""
+        with subprocess.Popen(
+            [self.console, "--worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=self.env | env,
+        ) as process:
+            assert process.stdout is not None
+            alarm = threading.Timer(WITHIN_S, process.kill)
+            alarm.start()
+            try:
+                # A worker that is slow to load the engine says first that it is alive.
+                messages: Iterator[dict[str, Any]] = map(msgspec.json.decode, process.stdout)
+                yield process, next((m for m in messages if m["type"] != "heartbeat"), {})
+            finally:
+                alarm.cancel()
+                process.kill()
+
+
+def build(folder: Path) -> Path:
+    """Build the bundle and return its folder."""
+    command = [sys.executable, "-m", "PyInstaller", "--noconfirm", "--log-level", "WARN"]
+    places = [f"--distpath={folder / 'dist'}", f"--workpath={folder / 'work'}"]
+    built = subprocess.run(
+        [*command, *places, str(ROOT / "packaging" / "rigtune.spec")],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYINSTALLER_CONFIG_DIR": str(folder / "config")},
+    )
+    assert built.returncode == 0, built.stderr[-4000:]
+    return folder / "dist" / "rigtune"
+
+
+@contextmanager
+def killed_when_late(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Kill a process that is not done in time, and at the end."""
+    alarm = threading.Timer(WITHIN_S, process.kill)
+    alarm.start()
+    try:
+        yield
+    finally:
+        alarm.cancel()
+        process.kill()
