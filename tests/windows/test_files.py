@@ -1,23 +1,31 @@
 """Files on Windows: open ones cannot be replaced, paths are long, odd, and on other drives."""
 
+import os
+import shutil
 import string
 import subprocess
 import sys
 import threading
+import winreg
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from app import runtime
 from app.domain.errors import EnvironmentProblem
+from app.domain.settings import Settings
 from app.gguf import read_model
 from app.rig.lease import Lease
+from app.rig.planner import Planner
+from app.rig.process import Launch
 from app.store import Store
 from tests.fakes.models import make_model
 from tests.fakes.wine import is_wine
 
 assert sys.platform == "win32"
 
+ROOT = Path(__file__).resolve().parents[2]
 ODD_NAME = "Jürgen Müller & 模型 (1)"
 LONGER_THAN_MAX_PATH = 300
 HOLD = """
@@ -103,11 +111,69 @@ def test_model_is_read_from_odd_and_extended_paths(tmp_path: Path, prefix: str) 
     assert read_model(Path(prefix + str(path))).arch == "llama"
 
 
-@pytest.mark.skipif(not is_wine(), reason="needs a share that every machine has")
-def test_model_is_read_from_a_share() -> None:
-    """A UNC path is a path like any other; a server that is not there is a sentence."""
+def test_model_is_read_by_every_spelling_of_its_drive(tmp_path: Path) -> None:
+    """Letters of either case and slashes of either kind name the same file."""
+    path = make_model(tmp_path / "m.gguf", "llama")
+    first = read_model(path).fingerprint
+    drive, rest = path.drive, str(path)[2:]
+    for spelled in (f"{drive.upper()}{rest}", f"{drive.lower()}{rest}", path.as_posix()):
+        assert read_model(Path(spelled)).fingerprint == first
+    spec = read_model(Path(f"{drive.lower()}{rest}"))
+    assert Path(spec.path) == path
+
+
+@pytest.fixture
+def share() -> Iterator[Path]:
+    """Return a share that Wine serves from its own folder."""
+    if not is_wine():
+        pytest.skip("needs a share that every machine has")
+    folder = Path("Z:", os.environ["WINEPREFIX"], "dosdevices", "unc", "rigtune-test")
+    (folder / "models").mkdir(parents=True)
+    yield Path(r"\\rigtune-test\models")
+    shutil.rmtree(folder)
+
+
+def test_model_is_read_and_loaded_from_a_share(share: Path) -> None:
+    """A UNC path is a path like any other, for our reader and for the engine."""
+    path = make_model(share / "für 你好.gguf", "llama")
+    assert path.drive == r"\\rigtune-test\models"
+    spec = read_model(path)
+    planner = Planner(Launch(), spec.path)
+    try:
+        planned = planner.plan(Settings(n_gpu_layers=0, n_ctx=256, n_threads=1))
+    finally:
+        planner.release()
+    assert isinstance(planned, tuple), planned
+
+
+def test_share_that_is_not_there_is_a_sentence() -> None:
+    """A server that nobody knows ends in a sentence."""
     with pytest.raises(EnvironmentProblem):
         read_model(Path(r"\\no-such-server.invalid\models\m.gguf"))
+
+
+def test_home_of_a_user_with_an_odd_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without RIGTUNE_HOME everything lies where Windows says, below the user's name."""
+    if not is_wine():
+        pytest.skip("moves a folder of the user's")
+    local = tmp_path / ODD_NAME / "AppData" / "Local"
+    local.mkdir(parents=True)
+    monkeypatch.delenv(runtime.HOME_VARIABLE, raising=False)
+    key = r"Software\Microsoft\Windows\CurrentVersion\Explorer\User Shell Folders"
+    with winreg.OpenKey(winreg.HKEY_CURRENT_USER, key, access=winreg.KEY_ALL_ACCESS) as folders:
+        before, kind = winreg.QueryValueEx(folders, "Local AppData")
+        winreg.SetValueEx(folders, "Local AppData", 0, winreg.REG_SZ, str(local))
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "app", "engine", "--json"],
+                capture_output=True,
+                check=False,
+                cwd=ROOT,
+            )
+        finally:
+            winreg.SetValueEx(folders, "Local AppData", 0, kind, before)
+    assert done.returncode == 0, done.stderr.decode()
+    assert (local / "rigtune" / "rigtune.db").is_file()
 
 
 def test_reserved_and_missing_places_are_sentences(tmp_path: Path) -> None:
