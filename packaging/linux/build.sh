@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds what Linux users download: DIST/rigtune-VERSION-linux-MACHINE.tar.xz, its checksum and
-# its list of parts.
+# Builds what Linux users download: DIST/rigtune-VERSION-linux-MACHINE.tar.xz with its installer,
+# the same in one file that starts itself (.run), their checksums and their list of parts.
 #
 #     python3 packaging/bootstrap.py env        # once: environment, engine, bundle tools
 #     sh packaging/linux/build.sh [DIST]
@@ -44,11 +44,26 @@ sed "s/@VERSION@/$version/; s/@DATE@/$day/" "$here/org.rigtune.rigtune.metainfo.
 
 echo "archive ..."
 archive=$dist/$name.tar.xz
-tar -C "$dist" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" \
-    -cf - "$name" | xz -T0 "${XZ_LEVEL:--6}" >"$archive.part"
+packed() {
+    tar -C "$dist" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" \
+        -cf - "$name"
+}
+packed | xz -T0 "${XZ_LEVEL:--6}" >"$archive.part"
 mv -- "$archive.part" "$archive"
+
+echo "single file ..."
+single=$dist/$name.run
+# Gzip, because every system can unpack it; the name of the cache is a part of its sum.
+packed | gzip -n "${GZIP_LEVEL:--6}" >"$work/payload"
+sum=$(sha256sum "$work/payload" | cut -c 1-16)
+lines=$(wc -l <"$here/single.sh")
+sed "s/@SUM@/$sum/; s/@LINE@/$((lines + 1))/" "$here/single.sh" >"$single.part"
+cat "$work/payload" >>"$single.part"
+chmod 755 "$single.part"
+mv -- "$single.part" "$single"
+
 cp -- "$stage/rigtune/_internal/sbom.json" "$dist/$name.cdx.json"
-(cd "$dist" && sha256sum "$name.tar.xz" "$name.cdx.json" >"$name.sha256")
+(cd "$dist" && sha256sum "$name.tar.xz" "$name.run" "$name.cdx.json" >"$name.sha256")
 rm -rf -- "$work"
 echo "needs $(cat "$stage/minimum.txt")"
-du -sh "$stage" "$archive"
+du -sh "$stage" "$archive" "$single"
