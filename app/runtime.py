@@ -102,6 +102,14 @@ def previous_worker() -> tuple[str, ...] | None:
     return _python(), "-c", _WITH_OTHER_ENGINE, str(folder)
 
 
+def engine_addons() -> tuple[Path, ...]:
+    """Return engine modules that were put beside a bundle: too large for every download (CUDA)."""
+    if not is_frozen():
+        return ()
+    folder = Path(sys.executable).parent / "addons"
+    return tuple(sorted(p for p in folder.glob("*ggml-*") if p.suffix in {".so", ".dll"}))
+
+
 def missing_files() -> tuple[str, ...]:
     """Return the files of the bundle that are not there any more; a source tree has no list."""
     try:

@@ -1,6 +1,7 @@
 """Loads the backends and says which devices the engine sees and would use."""
 
 import ctypes
+import os
 import re
 import socket
 from collections.abc import Mapping
@@ -8,6 +9,7 @@ from pathlib import Path
 
 from app.domain.machine import EngineDevice, EngineInfo, GpuKind
 from app.domain.outcome import Outcome
+from app.runtime import engine_addons
 from app.worker import native
 from app.worker.cancel import EngineFailure
 from app.worker.native import llama
@@ -27,8 +29,13 @@ def load_backends(engine_dir: str | None) -> None:
     """Load every backend module the engine was built with; it finds none by itself.
 
     Depending on the build they lie beside libllama or in ``site-packages/bin``. Exactly one
-    folder is loaded: two would register each device twice.
+    folder is loaded: two would register each device twice. Modules that came apart (CUDA) come
+    first, as they would from one folder: of two backends for a card the first one serves.
     """
+    for module in () if engine_dir else engine_addons():
+        # Windows looks for what a module needs (CUDA's run time) in the folders of PATH
+        os.environ["PATH"] = f"{module.parent}{os.pathsep}{os.environ.get('PATH', '')}"
+        native.load_module(os.fsencode(module))
     beside = native.library_dir
     folders = [Path(engine_dir)] if engine_dir else [beside, beside.parents[1] / "bin"]
     for folder in folders:

@@ -72,6 +72,7 @@ def _find(name: str) -> Any:
 
 
 load_backends = _bind("ggml_backend_load_all_from_path", None, _TEXT)
+load_module = _bind("ggml_backend_load", _PTR, _TEXT)
 reg_count = _bind("ggml_backend_reg_count", _SIZE)
 reg_get = _bind("ggml_backend_reg_get", _PTR, _SIZE)
 reg_name = _bind("ggml_backend_reg_name", _TEXT, _PTR)

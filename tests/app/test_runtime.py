@@ -131,6 +131,21 @@ def test_bundle_reads_assets_from_its_own_folder(
     assert runtime.asset("text/en.toml") == tmp_path / "assets" / "text" / "en.toml"
 
 
+def test_bundle_finds_engine_modules_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Modules in the folder `addons` count, the libraries that they need do not."""
+    assert runtime.engine_addons() == ()
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "rigtune"))
+    assert runtime.engine_addons() == ()
+    (tmp_path / "addons").mkdir()
+    for name in ("libggml-cuda.so", "libcublas.so.13", "ggml-cuda.dll", "cublas64_13.dll"):
+        (tmp_path / "addons" / name).touch()
+    found = [path.name for path in runtime.engine_addons()]
+    assert found == ["ggml-cuda.dll", "libggml-cuda.so"]
+
+
 def test_bundle_notices_a_file_that_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -76,6 +77,17 @@ def build(folder: Path) -> Path:
     )
     assert built.returncode == 0, built.stderr[-4000:]
     return folder / "dist" / "rigtune"
+
+
+def copied(bundle: Bundle, folder: Path) -> Bundle:
+    """Return a copy of the bundle in ``folder``; files share their room where that is possible."""
+    source = bundle.console.parent
+    try:
+        shutil.copytree(source, folder, symlinks=True, copy_function=os.link)
+    except (OSError, shutil.Error):  # another disk, or a system without links
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(source, folder, symlinks=True)
+    return Bundle(folder / bundle.console.name, folder / bundle.window.name, bundle.env)
 
 
 @contextmanager

@@ -2,13 +2,12 @@
 
 import json
 import os
-import shutil
 import stat
 from pathlib import Path
 
 import pytest
 
-from tests.fakes.bundle import SUFFIX, Bundle
+from tests.fakes.bundle import SUFFIX, Bundle, copied
 
 pytestmark = pytest.mark.frozen
 
@@ -16,19 +15,8 @@ pytestmark = pytest.mark.frozen
 @pytest.fixture
 def copy(bundle: Bundle, tmp_path: Path) -> Bundle:
     """Return a copy of the bundle to damage, with a home of its own."""
-    folder = tmp_path / "Program Files & 中文"
-    copy_bundle(bundle.console.parent, folder)
-    env = bundle.env | {"RIGTUNE_HOME": str(tmp_path / "home")}
-    return Bundle(folder / bundle.console.name, folder / bundle.window.name, env)
-
-
-def copy_bundle(source: Path, target: Path) -> None:
-    """Copy without taking room on the disk where that is possible."""
-    try:
-        shutil.copytree(source, target, symlinks=True, copy_function=os.link)
-    except (OSError, shutil.Error):
-        shutil.rmtree(target, ignore_errors=True)
-        shutil.copytree(source, target, symlinks=True)
+    made = copied(bundle, tmp_path / "Program Files & 中文")
+    return made._replace(env=bundle.env | {"RIGTUNE_HOME": str(tmp_path / "home")})
 
 
 def engine_library(bundle: Bundle) -> Path:
@@ -83,8 +71,7 @@ def test_a_program_folder_without_write_permission_works(copy: Bundle) -> None:
 def test_after_an_upgrade_the_earlier_engine_can_be_chosen(copy: Bundle) -> None:
     """An upgrade whose engine does not start: the error names the way back, and it leads there."""
     folder = copy.console.parent
-    copy_bundle(folder, folder.with_name("previous"))
-    folder.with_name("previous").rename(folder / "previous")
+    copied(copy, folder.with_name("previous")).console.parent.rename(folder / "previous")
     engine_library(copy).unlink()
     (folder / "_internal" / "files.txt").unlink()
     broken = copy.run("engine", "--json")

@@ -9,7 +9,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.fakes.bundle import Bundle
+from tests.fakes.bundle import Bundle, copied
 from tests.fakes.vulkan_device import DRIVERS
 
 pytestmark = pytest.mark.frozen
@@ -87,3 +87,19 @@ def test_a_driver_that_is_missing_or_broken_leaves_the_processor(
         assert hello["type"] == "hello", hello
         assert "CPU" in hello["engine"]["backends"]
         assert hello["engine"]["devices"] == []
+
+
+def test_a_module_that_came_apart_is_loaded_first(bundle: Bundle, tmp_path: Path) -> None:
+    """What lies in `addons` serves before the bundle's own modules, as CUDA must before Vulkan."""
+    copy = copied(bundle, tmp_path / "bundle")
+    inside = copy.console.parent / "_internal" / "llama_cpp" / "lib"
+    (module,) = (p for p in inside.glob("*ggml-rpc.*") if p.suffix in {".so", ".dll"})
+    addons = copy.console.parent / "addons"
+    addons.mkdir()
+    with copy.worker() as (_, hello):
+        assert hello["engine"]["backends"][-1] == "CPU"
+    module.rename(addons / module.name)
+    (addons / "libggml-broken.so").write_text("not a library", "utf-8")
+    with copy.worker() as (_, hello):
+        assert hello["engine"]["backends"][0] == "RPC", hello["engine"]
+        assert "CPU" in hello["engine"]["backends"]

@@ -123,7 +123,7 @@ def test_what_does_not_start_is_not_installed(user: User, tmp_path: Path) -> Non
 
 def single(folder: Path, target: Path, keep: float = 1.0) -> Path:
     """Make the single file of a bundle, or only the first part of it."""
-    tar = ["tar", "-C", folder.parent, "-czf", "-", folder.name]
+    tar = ["tar", "-C", str(folder.parent), "-czf", "-", folder.name]
     payload = subprocess.run(tar, capture_output=True, check=True).stdout
     head = (SCRIPTS / "single.sh").read_text("utf-8")
     head = head.replace("@SUM@", folder.name).replace("@LINE@", str(head.count("\n") + 1))
