@@ -24,6 +24,8 @@ from boot_host import (
 
 # Layer settings came with this one; llama.cpp uses nothing newer without asking first.
 OLDEST_HEADERS = 268
+# Set by the installer of the Vulkan development kit for Windows.
+SDK_VARIABLE = "VULKAN_SDK"
 SYSTEM_HEADERS = Path("/usr/include")
 # Debian 12's own headers are number 239; the release after it has 309.
 HEADERS_FROM = "trixie"
@@ -37,6 +39,8 @@ NEEDS = (
 
 def is_possible() -> bool:
     """Tell, without asking the network, whether this machine has or may get what is needed."""
+    if sys.platform == "win32":
+        return SDK_VARIABLE in os.environ
     if sys.platform != "linux":
         return False
     if may_install():
@@ -47,6 +51,8 @@ def is_possible() -> bool:
 
 def prepare() -> tuple[str, ...]:
     """Bring everything a Vulkan build needs and return the CMake definitions that point to it."""
+    if sys.platform == "win32":
+        return ()  # CMake finds the kit by the variable that its installer sets
     # The compiler too: it says where the loader's library lies.
     install_system_parts((*BUILD_NEEDS, *NEEDS))
     headers = find_headers()

@@ -126,7 +126,7 @@ def install_engine() -> None:
     """Install the engine wheel, from the cache or freshly built."""
     wheel = engine_wheel(possible_recipes())
     # The user who went back to the earlier engine keeps that one, not the one it was better than.
-    asked = [PYTHON, "-c", IS_NEWEST_IN_USE]
+    asked = [str(PYTHON), "-c", IS_NEWEST_IN_USE]
     if subprocess.run(asked, cwd=ROOT, capture_output=True, check=False).returncode == 0:
         keep_installed(purelib(), VENV / "previous-engine")
     arguments = ("install", "--no-index", "--no-deps", "--force-reinstall", wheel)

@@ -1,50 +1,98 @@
 """Builds the engine that a release ships, and puts it into the environment of this checkout.
 
     python3 packaging/bootstrap.py env
-    python3 packaging/engine/shipped.py [--cuda]
+    python3 packaging/engine/shipped.py
     sh packaging/linux/build.sh
 
-It differs from the one for development by a CPU module for each kind of processor (the best one is
-chosen at run time, so that one without AVX2 works too) and, with --cuda, by CUDA, which needs nvcc.
-The same script serves Linux and Windows.
+It differs from the one for development by a CPU module for each kind of processor: the best one is
+chosen at run time, so that one without AVX2 works too. The same script serves Linux and Windows.
+
+    python3 packaging/engine/shipped.py --cuda FOLDER
+
+builds the CUDA module with nvcc instead, and writes it with NVIDIA's run time into a folder for
+users to put beside the programs as `addons`. It fits the bundle of the same version only.
 """
 
 from __future__ import annotations
 
+import argparse
+import os
+import shutil
 import sys
-from pathlib import Path
+import zipfile
+from pathlib import Path, PurePosixPath
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import boot_engine
 import boot_vulkan
-from boot_host import Problem, say
+from boot_host import WINDOWS, Problem, say
 from bootstrap import PYTHON
 
+ALL_PROCESSORS = (*boot_engine.PORTABLE, "GGML_CPU_ALL_VARIANTS=ON")
 # Real code for Turing to Blackwell, so that no start compiles for minutes; newer cards take the
 # last one's intermediate code. Without these kernels quantised KV caches would run slowly.
-CUDA_FLAGS = (
-    "GGML_CUDA=ON",
-    "CMAKE_CUDA_ARCHITECTURES=75-real;80-real;86-real;89-real;90-real;120",
-    "GGML_CUDA_FA_QUANTS=all",
+CUDA = boot_engine.Recipe(
+    "cuda",
+    (
+        *boot_engine.PORTABLE,
+        "GGML_CUDA=ON",
+        "CMAKE_CUDA_ARCHITECTURES=75-real;80-real;86-real;89-real;90-real;120",
+        "GGML_CUDA_FA_QUANTS=all",
+    ),
+    "an hour or more",
+)
+CUDA_RUN_TIME = (
+    ("cudart64_*.dll", "cublas64_*.dll", "cublasLt64_*.dll")
+    if WINDOWS
+    else ("libcudart.so.*", "libcublas.so.*", "libcublasLt.so.*")
 )
 
 
-def recipe(*, cuda: bool) -> boot_engine.Recipe:
+def recipe() -> boot_engine.Recipe:
     """Return the shipped recipe; Vulkan is in it wherever it can be built."""
-    flags = (*boot_engine.PORTABLE, "GGML_CPU_ALL_VARIANTS=ON", *(CUDA_FLAGS if cuda else ()))
-    name = "shipped-cuda" if cuda else "shipped"
-    minutes = "an hour or more" if cuda else "15 to 30"
     if not boot_vulkan.is_possible():
-        return boot_engine.Recipe(name, flags, minutes)
-    flags = (*flags, "GGML_VULKAN=ON")
-    return boot_engine.Recipe(name, flags, minutes, prepare=boot_vulkan.prepare)
+        return boot_engine.Recipe("shipped", ALL_PROCESSORS, "10 to 20")
+    flags = (*ALL_PROCESSORS, "GGML_VULKAN=ON")
+    return boot_engine.Recipe("shipped", flags, "14 to 30", prepare=boot_vulkan.prepare)
+
+
+def write_cuda(folder: Path) -> None:
+    """Build the CUDA module and write it with what it needs into ``folder``."""
+    nvcc = shutil.which("nvcc")
+    if nvcc is None:
+        raise Problem("The CUDA module needs nvcc, NVIDIA's compiler, in PATH.")
+    kit = Path(os.path.realpath(nvcc)).parents[1]
+    libraries = [file for pattern in CUDA_RUN_TIME for file in kit.rglob(pattern)]
+    if not libraries:
+        raise Problem(f"CUDA's run time was not found below {kit}.")
+    wheel = boot_engine.engine_wheel([CUDA])
+    folder.mkdir(parents=True, exist_ok=True)
+    unpack_modules(wheel, folder, "ggml-cuda")
+    for file in libraries:
+        # by the name that the module asks for: links become files, so that any disk holds them
+        shutil.copyfile(file, folder / file.name)
+
+
+def unpack_modules(wheel: Path, folder: Path, word: str) -> None:
+    """Write the wheel's engine modules whose name has ``word`` into ``folder``."""
+    with zipfile.ZipFile(wheel) as archive:
+        for name in archive.namelist():
+            path = PurePosixPath(name)
+            if word in path.name and path.suffix in {".so", ".dll"}:
+                (folder / path.name).write_bytes(archive.read(name))
 
 
 def main() -> int:
-    """Build, or take from the cache, and install."""
+    """Build, or take from the cache, and install or write."""
+    parser = argparse.ArgumentParser(description="Build the engine that a release ships.")
+    parser.add_argument("--cuda", type=Path, metavar="FOLDER", help="write the CUDA module here")
+    given = parser.parse_args()
     try:
-        wheel = boot_engine.engine_wheel([recipe(cuda="--cuda" in sys.argv[1:])])
+        if given.cuda:
+            write_cuda(given.cuda)
+            return 0
+        wheel = boot_engine.engine_wheel([recipe()])
         options = ("install", "--no-index", "--no-deps", "--force-reinstall", wheel)
         boot_engine.pip("installing the engine", PYTHON, "pip-engine", options)
     except Problem as problem:
