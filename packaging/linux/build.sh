@@ -40,6 +40,9 @@ mv -- "$stage/rigtune.desktop" "$stage/share/"
 day=$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%d)
 sed "s/@VERSION@/$version/; s/@DATE@/$day/" "$here/org.rigtune.rigtune.metainfo.xml" \
     >"$stage/share/org.rigtune.rigtune.metainfo.xml"
+if command -v appstreamcli >/dev/null; then
+    appstreamcli validate --no-net --no-color "$stage/share/org.rigtune.rigtune.metainfo.xml"
+fi
 (cd "$root" && "$python" "$here/facts.py" "$stage")
 
 echo "archive ..."
