@@ -10,14 +10,14 @@ from typing import Any
 import llama_cpp
 import numpy as np
 
-from app.worker import native
+from app.worker import devices
 
 N_TOKENS = 8
 
 
 def main() -> None:
     """Decode each model named on the command line."""
-    native.load_backends(str(native.library_dir).encode())
+    devices.load_backends(None)
     for path in sys.argv[1:]:
         print(json.dumps(_decode(path) | {"path": path}), flush=True)
 
