@@ -33,6 +33,8 @@ unpack() {
     echo "RigTune unpacks itself into $folder, once ..." >&2
     tail -n +"$line" -- "$0" | tar -xzf - -C "$part" --strip-components=1 ||
         refuse "RigTune could not unpack itself: the file is incomplete, or the disk is full."
+    said=$("$part/rigtune/rigtune" --version 2>&1) || refuse "RigTune does not start here: $said
+It needs $(cat "$part/minimum.txt"); this system has $(getconf GNU_LIBC_VERSION || echo no glibc)."
     # Whoever came first has won; both unpacked the same.
     mv -T -- "$part" "$folder" 2>/dev/null || [ -e "$folder/rigtune/rigtune" ] ||
         refuse "RigTune cannot write to $folder."

@@ -157,6 +157,15 @@ def test_single_file_that_is_incomplete_is_a_sentence(user: User, tmp_path: Path
     assert list((user.home / ".cache" / "rigtune" / "run").iterdir()) == []
 
 
+def test_single_file_on_a_system_that_is_too_old_is_a_sentence(user: User, tmp_path: Path) -> None:
+    """What does not start is not kept, and the sentence says what the system must have."""
+    made = single(stage(tmp_path / "v1", "1.0.0", code=1), tmp_path / "a.run")
+    done = user.run(made, "--version")
+    assert done.returncode == 1
+    assert "glibc 2.34" in done.stderr
+    assert list((user.home / ".cache" / "rigtune" / "run").iterdir()) == []
+
+
 def test_single_file_without_a_place_to_unpack_is_a_sentence(user: User, tmp_path: Path) -> None:
     """Where the cache cannot be made, the sentence names the place."""
     (user.home / ".cache").write_text("a file", "utf-8")
