@@ -4,6 +4,7 @@ import ctypes
 import shutil
 import subprocess
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 
 # Library: Debian package. The first two are needed to import Qt's widgets at all.
@@ -22,7 +23,7 @@ X11_LIBRARIES = {
 }
 NO_DISPLAY = (
     "There is no display to open RigTune's window on (DISPLAY and WAYLAND_DISPLAY are not set). "
-    "Everything works in the terminal: rigtune tune demo"
+    "Everything works in the terminal: rigtune tune MODEL.gguf"
 )
 
 # Programs of desktops that show a message, the ones that wait for the reader first.
@@ -33,6 +34,8 @@ MESSENGERS: tuple[tuple[str, ...], ...] = (
     ("xmessage", "-center", "-title", "RigTune"),
     ("notify-send", "--urgency=critical", "--app-name=RigTune", "RigTune"),
 )
+
+COLUMNS = 76
 
 
 def tell(text: str) -> None:
@@ -48,9 +51,11 @@ def tell(text: str) -> None:
         sys.stderr.write(text + "\n")
         if sys.stderr.isatty():
             return
+    # not all of them break lines by themselves
+    lines = textwrap.fill(text, COLUMNS, break_long_words=False, break_on_hyphens=False)
     for program, *arguments in MESSENGERS:
         found = shutil.which(program)
-        if found and subprocess.call([found, *arguments, text], stderr=subprocess.DEVNULL) in {
+        if found and subprocess.call([found, *arguments, lines], stderr=subprocess.DEVNULL) in {
             0,
             1,
         }:
@@ -73,7 +78,7 @@ def sentence(missing: tuple[str, ...]) -> str:
     return (
         f"RigTune's window needs {', '.join(missing)}, which this system lacks. On Debian and "
         f"Ubuntu: sudo apt install {' '.join(packages[name] for name in missing)}. "
-        "Without a window everything works in the terminal: rigtune tune demo"
+        "Without a window everything works in the terminal: rigtune tune MODEL.gguf"
     )
 
 

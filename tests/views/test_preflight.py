@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from views.preflight import damaged, missing_libraries, sentence, tell
+from views.preflight import COLUMNS, damaged, missing_libraries, sentence, tell
 
 on_linux = pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="a message box of Windows waits for a click"
@@ -56,10 +56,12 @@ def test_started_from_an_icon_the_desktop_shows_the_sentence(
     )
     make_program(tmp_path, "notify-send", f'echo again >> "{seen}"')
     monkeypatch.setenv("PATH", str(tmp_path))
-    text = 'It lacks "libEGL.so.1" & <b>more</b>.'
-    tell(text)
-    assert seen.read_text(encoding="utf-8") == text
-    assert text in capsys.readouterr().err
+    text = 'It lacks "libEGL.so.1" & <b>more</b>. ' + "And a long remedy follows it here. " * 3
+    tell(text.strip())
+    shown = seen.read_text(encoding="utf-8")
+    assert " ".join(shown.split()) == text.strip()
+    assert max(map(len, shown.splitlines())) <= COLUMNS
+    assert text.strip() in capsys.readouterr().err
 
 
 @on_linux
