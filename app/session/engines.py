@@ -25,7 +25,7 @@ from app.rig.process import Launch
 from app.runtime import atomic_write, data_dir, missing_files, previous_worker, write_problem
 from app.session.engine_verdict import EngineChecked, judge, renewed, workload_of
 from app.store import Profile, Store
-from app.store.records import engine_name
+from app.store.records import engine_name, is_same_build
 
 MARKER = "previous-engine-in-use"
 """File in the data folder; while it is there, the earlier engine serves. Installers look for it."""
@@ -111,7 +111,11 @@ def profile_checks(engine: EngineInfo, profiles: Sequence[Profile]) -> Iterator[
 
 def is_of_another(profile: Profile, engine: EngineInfo | None) -> bool:
     """Whether another engine build measured the profile."""
-    return bool(engine and profile.engine and profile.engine != engine_name(engine))
+    return engine is not None and _is_other(profile, engine_name(engine))
+
+
+def _is_other(profile: Profile, build: str) -> bool:
+    return bool(profile.engine) and not is_same_build(profile.engine, build)
 
 
 class Engines:
@@ -146,7 +150,7 @@ class Engines:
     def outdated(self, states: Sequence[EngineState]) -> tuple[Profile, ...]:
         """Return the profiles that another build than this RigTune's engine measured."""
         build = next((s.build for s in states if s.name is EngineName.CURRENT), None)
-        return tuple(p for p in self._store.profiles() if build and p.engine not in {"", build})
+        return tuple(p for p in self._store.profiles() if build and _is_other(p, build))
 
     def use(self, name: EngineName) -> None:
         """Let searches and chats run on one of the two from now on.

@@ -198,6 +198,11 @@ def engine_name(engine: EngineInfo | None) -> str:
     return f"llama.cpp {build} ({engine.version}; {', '.join(engine.backends)})"
 
 
+def is_same_build(first: str, second: str) -> bool:
+    """Whether two engine names are of one build; a driver more or less changes its backends only."""
+    return first.partition(";")[0] == second.partition(";")[0]
+
+
 def machine_name(machine: Machine) -> str:
     """Return CPU and GPUs in one line."""
     gpus = [g.info.name if g.info and g.info.name else g.key for g in machine.gpus]

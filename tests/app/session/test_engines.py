@@ -18,6 +18,7 @@ from app.domain.sweep import BudgetName, SweepRequest
 from app.session import EngineChecked, EngineName, Session
 from app.session.engines import MARKER, MEASURED_ELSEWHERE
 from app.store import Profile
+from app.store.records import is_same_build
 from probes import registry
 from tests.fakes.models import make_model
 
@@ -75,6 +76,12 @@ def measured_long_ago(session: Session, profile: Profile) -> Profile:
     old = msgspec.structs.replace(profile, engine="llama.cpp of old")
     session.store().renew_profile(old)
     return old
+
+
+def test_a_driver_more_makes_no_other_build() -> None:
+    """Backends come and go with drivers; the build is the commit and the binding."""
+    assert is_same_build("llama.cpp 0c1e (0.3.36; RPC, CPU)", "llama.cpp 0c1e (0.3.36; Vulkan)")
+    assert not is_same_build("llama.cpp 0c1e (0.3.36; CPU)", "llama.cpp 0c1e (0.3.37; CPU)")
 
 
 def checked(session: Session, profile: Profile) -> EngineChecked:
