@@ -199,7 +199,7 @@ def engine_name(engine: EngineInfo | None) -> str:
 
 
 def is_same_build(first: str, second: str) -> bool:
-    """Whether two engine names are of one build; a driver more or less changes its backends only."""
+    """Whether two engine names are of one build; drivers change its backends only."""
     return first.partition(";")[0] == second.partition(";")[0]
 
 
