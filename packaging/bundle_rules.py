@@ -124,6 +124,8 @@ def is_shipped(place: str) -> bool:
             return path.name.removeprefix(prefix).split(".")[0] in QT_LIBRARIES
     if path.parts[0] == "PySide6":
         return _is_qt_used(path)
+    if path.suffix == ".ts":  # what translators edit; the window reads what is made of it
+        return False
     return path.parts[:2] not in {("pyqtgraph", "icons"), ("pyqtgraph", "colors")}
 
 

@@ -34,6 +34,8 @@ def rules(monkeypatch: pytest.MonkeyPatch) -> Any:
         ("PySide6/Qt/plugins/platforminputcontexts/libibusplatforminputcontextplugin.so", True),
         ("PySide6/Qt/translations/qtbase_de.qm", False),
         ("assets/text/zh.toml", True),
+        ("assets/translations/rigtune_zh_CN.qm", True),
+        ("assets/translations/rigtune_zh_CN.ts", False),
     ],
 )
 def test_places(rules: Any, place: str, is_shipped: bool) -> None:
@@ -63,3 +65,10 @@ def test_what_only_tests_need_stays_out(rules: Any) -> None:
     names = set(rules.not_locked())
     assert {"pytest", "hypothesis", "gguf"} <= names
     assert not names & {"numpy", "PySide6", "llama_cpp", "msgspec", "app"}
+
+
+def test_list_of_files_has_one_name_a_line(rules: Any, tmp_path: Path) -> None:
+    """Names as both systems can open them, each once, whichever program brought them."""
+    entry = ("llama_cpp\\lib\\ggml.dll", "C:\\env\\ggml.dll", "BINARY")
+    path = rules.write_list(tmp_path, [entry, ("assets/icon.svg", "x", "DATA"), entry])
+    assert path.read_text("utf-8") == "assets/icon.svg\nllama_cpp/lib/ggml.dll\n"
