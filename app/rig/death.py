@@ -65,9 +65,11 @@ def _by_code(code: int | None, phase: str, last: str) -> Cause:
         return _by_signal(-code, phase, last)
     if code is not None and (code & 0xFFFFFFFF) in _WINDOWS_CRASHES:
         what = _WINDOWS_CRASHES[code & 0xFFFFFFFF]
-        return _crash("crashed", f"The engine ended in {phase} by {what}.{last}", _crash_hint())
+        return _crash(
+            "crashed", f"The engine ended in {phase} by {what}.{last}", _crash_hint(phase)
+        )
     how = "closed its connection" if code is None else f"ended with code {code}"
-    return _crash("crashed", f"The engine {how} in {phase}.{last}", _crash_hint())
+    return _crash("crashed", f"The engine {how} in {phase}.{last}", _crash_hint(phase))
 
 
 def _by_signal(number: int, phase: str, last: str) -> Cause:
@@ -85,7 +87,7 @@ def _by_signal(number: int, phase: str, last: str) -> Cause:
         name = signal.Signals(number).name
     except ValueError:
         name = f"signal {number}"
-    return _crash("crashed", f"The engine crashed in {phase} ({name}).{last}", _crash_hint())
+    return _crash("crashed", f"The engine crashed in {phase} ({name}).{last}", _crash_hint(phase))
 
 
 def _crash(code: str, message: str, hint: str) -> Cause:
@@ -93,5 +95,10 @@ def _crash(code: str, message: str, hint: str) -> Cause:
     return Cause(outcome=Outcome.CRASHED, error=error)
 
 
-def _crash_hint() -> str:
+def _crash_hint(phase: str) -> str:
+    if phase == "start":  # nothing of ours has run: drivers were asked for their devices
+        return (
+            "Usually a graphics driver: update it. Until then the processor serves when the "
+            "variable VK_LOADER_DRIVERS_DISABLE is set to * (which leaves Vulkan out)."
+        )
     return "Try other settings; if it repeats, update the graphics driver."

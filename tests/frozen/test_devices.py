@@ -2,6 +2,8 @@
 
 import json
 import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -88,6 +90,32 @@ def test_a_driver_that_is_missing_or_broken_leaves_the_processor(
     with bundle.worker(**broken_driver(tmp_path, kind)) as (_, hello):
         assert hello["type"] == "hello", hello
         assert "CPU" in hello["engine"]["backends"]
+        assert hello["engine"]["devices"] == []
+
+
+CRASHING = """
+#include <stdlib.h>
+void *vk_icdGetInstanceProcAddr(void *instance, const char *name) { abort(); }
+int vk_icdNegotiateLoaderICDInterfaceVersion(unsigned *version) { abort(); }
+"""
+
+
+@on_linux
+@pytest.mark.skipif(shutil.which("cc") is None, reason="makes a driver with the C compiler")
+def test_a_driver_that_crashes_is_a_sentence_with_a_way_out(bundle: Bundle, tmp_path: Path) -> None:
+    """A driver may end its process at once: told as that, and the hint leads to the processor."""
+    if not library(bundle, "vulkan"):
+        pytest.skip("the bundle was made without Vulkan")
+    env = broken_driver(tmp_path, "gone")
+    source = tmp_path / "driver.c"
+    source.write_text(CRASHING, "utf-8")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "driver.so", source], check=True)
+    done = bundle.run("engine", "--json", **env)
+    assert done.returncode == 3
+    error = json.loads(done.stdout)["engines"][0]["error"]
+    assert "crashed in start" in error["message"]
+    assert "VK_LOADER_DRIVERS_DISABLE" in error["hint"]
+    with bundle.worker(VK_LOADER_DRIVERS_DISABLE="*", **env) as (_, hello):
         assert hello["engine"]["devices"] == []
 
 
