@@ -7,6 +7,8 @@ import sys
 import textwrap
 from collections.abc import Callable, Sequence
 
+from app.runtime import has_display
+
 # Library: Debian package. The first two are needed to import Qt's widgets at all.
 LIBRARIES = {
     "libEGL.so.1": "libegl1",
@@ -49,7 +51,7 @@ def tell(text: str) -> None:
         return
     if sys.stderr is not None:
         sys.stderr.write(text + "\n")
-        if sys.stderr.isatty():
+        if sys.stderr.isatty() or not has_display():
             return
     # not all of them break lines by themselves
     lines = textwrap.fill(text, COLUMNS, break_long_words=False, break_on_hyphens=False)

@@ -56,6 +56,7 @@ def test_started_from_an_icon_the_desktop_shows_the_sentence(
     )
     make_program(tmp_path, "notify-send", f'echo again >> "{seen}"')
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("DISPLAY", ":0")
     text = 'It lacks "libEGL.so.1" & <b>more</b>. ' + "And a long remedy follows it here. " * 3
     tell(text.strip())
     shown = seen.read_text(encoding="utf-8")
@@ -70,6 +71,7 @@ def test_without_any_messenger_the_sentence_is_in_the_log(
 ) -> None:
     """A bare window manager has none of them: nothing fails."""
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("DISPLAY", ":0")
     tell("sentence")
     assert capsys.readouterr().err == "sentence\n"
 
