@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 SUFFIX = ".exe" if os.name == "nt" else ""
 WITHIN_S = 60.0
+BEFORE_HELLO = {"heartbeat", "log"}
 
 
 class Bundle(NamedTuple):
@@ -56,9 +57,9 @@ class Bundle(NamedTuple):
             alarm = threading.Timer(WITHIN_S, process.kill)
             alarm.start()
             try:
-                # A worker that is slow to load the engine says first that it is alive.
+                # Before its greeting a worker may say that it is alive, and what failed to load.
                 messages: Iterator[dict[str, Any]] = map(msgspec.json.decode, process.stdout)
-                yield process, next((m for m in messages if m["type"] != "heartbeat"), {})
+                yield process, next((m for m in messages if m["type"] not in BEFORE_HELLO), {})
             finally:
                 alarm.cancel()
                 process.kill()

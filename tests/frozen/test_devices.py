@@ -123,7 +123,9 @@ def test_a_module_that_came_apart_is_loaded_first(bundle: Bundle, tmp_path: Path
     """What lies in `addons` serves before the bundle's own modules, as CUDA must before Vulkan."""
     copy = copied(bundle, tmp_path / "bundle")
     inside = copy.console.parent / "_internal" / "llama_cpp" / "lib"
-    (module,) = (p for p in inside.glob("*ggml-rpc.*") if p.suffix in {".so", ".dll"})
+    name = "Vulkan" if library(bundle, "vulkan") else "RPC"
+    pattern = f"*ggml-{name.lower()}.*"
+    (module,) = (p for p in inside.glob(pattern) if p.suffix in {".so", ".dll"})
     addons = copy.console.parent / "addons"
     addons.mkdir()
     with copy.worker() as (_, hello):
@@ -131,5 +133,5 @@ def test_a_module_that_came_apart_is_loaded_first(bundle: Bundle, tmp_path: Path
     module.rename(addons / module.name)
     (addons / "libggml-broken.so").write_text("not a library", "utf-8")
     with copy.worker() as (_, hello):
-        assert hello["engine"]["backends"][0] == "RPC", hello["engine"]
+        assert hello["engine"]["backends"][0] == name, hello["engine"]
         assert "CPU" in hello["engine"]["backends"]
