@@ -74,7 +74,8 @@ def run(args: argparse.Namespace, session: Session) -> int:
     if was_stopped:
         return EXIT_PARTIAL
     is_bad = any(check.verdict in {"slower", "broken"} for check in checks)
-    return EXIT_PROBLEM if is_bad or states[0].error is not None else EXIT_DONE
+    is_bad = is_bad or any(state.in_use and state.error is not None for state in states)
+    return EXIT_PROBLEM if is_bad else EXIT_DONE
 
 
 def _checked(

@@ -95,7 +95,7 @@ def examine(
 
 def _installation() -> Iterator[Check]:
     if lost := missing_files():
-        text = f"{len(lost)} files of this installation are missing: {', '.join(lost[:3])}"
+        text = f"Files of this installation are missing ({len(lost)}): {', '.join(lost[:3])}"
         hint = "A virus scanner may have moved them away. Install RigTune again; results stay."
         yield Check(id="installation", status=CheckStatus.PROBLEM, text=text, hint=hint)
 

@@ -90,12 +90,11 @@ def ask(launch: Launch) -> EngineInfo:
         if launch.command is not None or launch.engine_dir:
             raise
         info, lost = problem.info, missing_files()
+        hint = info.hint
         if lost:
-            hint = f"{len(lost)} files of RigTune are missing ({lost[0]}): install it again."
-            raise EnvironmentProblem(info.code, info.message, hint) from problem
-        if previous_worker() is None:
-            raise
-        hint = f"{info.hint} {GO_BACK}".strip()
+            hint = f"Parts of RigTune are missing ({', '.join(lost[:3])}): install it again."
+        if previous_worker() is not None:
+            hint = f"{hint} {GO_BACK}".strip()
         raise EnvironmentProblem(info.code, info.message, hint) from problem
 
 

@@ -82,7 +82,7 @@ def test_after_an_upgrade_the_earlier_engine_can_be_chosen(copy: Bundle) -> None
     assert current["error"]
     assert previous["build"]
     assert "--use previous" in copy.run("probe").stderr
-    copy.run("engine", "--use", "previous")
+    assert copy.run("engine", "--use", "previous").returncode == 0
     checks = json.loads(copy.run("doctor", "--json").stdout)["checks"]
     assert {c["id"]: c["status"] for c in checks}["engine"] == "ok"
     assert (folder / "previous" / f"rigtune{SUFFIX}").is_file()
