@@ -52,6 +52,7 @@ packed() {
         -cf - "$name"
 }
 packed | xz -T0 "${XZ_LEVEL:--6}" >"$archive.part"
+xz -dc "$archive.part" | tar -tf - >/dev/null # a pipe hides that tar broke off
 mv -- "$archive.part" "$archive"
 
 echo "single file ..."
