@@ -84,7 +84,7 @@ def test_doctor_is_content_without_the_demo_model(bundle: Bundle) -> None:
     document = json.loads(done.stdout)
     checks = {check["id"]: check for check in document["checks"]}
     assert checks["engine"]["status"] == "ok", done.stdout
-    assert checks["demo_not_installed"]["status"] == "skipped", done.stdout
+    assert checks["model"]["status"] in {"warning", "ok"}, done.stdout
     assert "bootstrap.py" not in done.stdout
     # what this machine lacks for itself (a driver, say) is not the bundle's fault
     assert done.returncode == (0 if document["ok"] else 3)

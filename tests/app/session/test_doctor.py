@@ -23,7 +23,7 @@ def checks() -> dict[str, Check]:
     def demo(*_: object) -> object:
         return demo_model()
 
-    return {c.id: c for c in examine(nothing, demo, nothing)}  # type: ignore[arg-type]
+    return {c.id: c for c in examine(nothing, demo, nothing, nothing)}  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -32,21 +32,15 @@ def without_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, DEMO_PACKAGE, None)
 
 
-def test_from_source_the_demo_model_is_asked_for(without_demo: None) -> None:
-    """There the set-up brings it, so its absence is a problem with a remedy."""
-    check = checks()["demo_not_installed"]
-    assert check.status is CheckStatus.PROBLEM
-    assert "bootstrap.py" in check.hint
-
-
-def test_a_download_does_without_the_demo_model(
-    without_demo: None, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_script_is_named_only_where_it_is(
+    without_demo: None, monkeypatch: pytest.MonkeyPatch, frozen: bool
 ) -> None:
-    """It never came with one: nothing to mend, and no script that is not there is named."""
-    monkeypatch.setattr(sys, "frozen", True, raising=False)
-    check = checks()["demo_not_installed"]
-    assert check.status is CheckStatus.SKIPPED
-    assert "bootstrap.py" not in check.hint
+    """A source tree's set-up brings the demo model; a download has no such script and no model."""
+    monkeypatch.setattr(sys, "frozen", frozen, raising=False)
+    check = checks()["model"]
+    assert check.status is CheckStatus.WARNING
+    assert ("bootstrap.py" in check.hint) != frozen
     assert ".gguf" in check.hint
 
 
