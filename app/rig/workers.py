@@ -9,7 +9,7 @@ from typing import Protocol
 from app.domain.causes import Cause
 from app.domain.errors import ErrorInfo
 from app.domain.events import RigEvent, TrialFinished, TrialProgress
-from app.domain.machine import EngineDevice, EngineInfo
+from app.domain.machine import EngineInfo
 from app.domain.memory import MemoryEstimate, MemorySource, Verdict
 from app.domain.model import ModelSpec
 from app.domain.outcome import Outcome
@@ -17,13 +17,15 @@ from app.domain.settings import Settings
 from app.domain.sweep import SearchDevice, SearchHost, SearchModel, SearchSpace
 from app.domain.trial import TelemetryWindow, TrialRequest
 from app.domain.units import MIB
+from app.rig.aftermath import Ended
 from app.rig.attempt import Attempt
 from app.rig.cooling import CoolDown
 from app.rig.death import explain
-from app.rig.ends import WorkerEnd, WorkerSilent
+from app.rig.ends import WorkerEnd
 from app.rig.footprint import Footprint, FootprintMeter, FreeNow
+from app.rig.offered import offered
 from app.rig.planner import Planned, Planner, plan_with
-from app.rig.process import TICK_S, Final, Launch, WorkerProcess, start_worker
+from app.rig.process import Final, Launch, WorkerProcess, start_worker
 from app.worker import protocol
 from app.worker.protocol import Failed, Message, Reply
 
@@ -34,10 +36,7 @@ Steps = Generator[Reply | None, None, None]
 
 # guess of a first load, until one was measured, bytes per second
 _LOAD_BYTES_S = 500e6
-# drivers give memory back some time after a process has ended
-_MEMORY_BACK_S = 10.0
 _MEMORY_BACK_BYTES = 64 * MIB
-_GONE_S = 20.0
 _REPLACED = ErrorInfo(
     code="file_replaced",
     message="The model's file is not the one that the search began with.",
@@ -114,7 +113,7 @@ class WorkerRig:
         self._stamp = _stamp(model.path)
         self._planner = Planner(self._launch, model.path)
         self._worker: WorkerProcess | None = None
-        self._ended: list[WorkerProcess] = []
+        self._ended = Ended()
         self._loaded: tuple[object, ...] | None = None
         self._load_id = 0
         self._load_s: float | None = None
@@ -238,9 +237,7 @@ class WorkerRig:
         """End every process and wait until they are gone."""
         self._drop_worker()
         self._planner.release()
-        for worker in self._ended:
-            worker.close()
-        self._ended.clear()
+        self._ended.close()
 
     def _run(
         self, attempt: Attempt, window: TrialWindow | None
@@ -300,24 +297,11 @@ class WorkerRig:
         """Start a worker once the memory of earlier ones is free again."""
         if self._planner.holds_device:
             self._planner.release()
-        yield from self._memory_back()
+        yield from self._ended.gone(self._is_memory_back)
         if self._learn and self._free_now:
             self._meter = FootprintMeter(self._free_now, self._only or ())
         self._worker = yield from start_worker(self._launch)
         return self._worker
-
-    def _memory_back(self) -> Generator[None, None, None]:
-        deadline_s = time.monotonic() + _GONE_S
-        while any(not w.is_gone() for w in self._ended):
-            if time.monotonic() > deadline_s:
-                raise WorkerSilent("start", _GONE_S)
-            yield None
-            time.sleep(TICK_S)
-        had_one, self._ended = bool(self._ended), []
-        deadline_s = time.monotonic() + _MEMORY_BACK_S
-        while had_one and time.monotonic() < deadline_s and not self._is_memory_back():
-            yield None
-            time.sleep(TICK_S)
 
     def _is_memory_back(self) -> bool:
         for device in self._devices or ():
@@ -331,12 +315,11 @@ class WorkerRig:
         self._meter = None
         self._loaded = None
         if self._worker:
-            self._worker.stop_soon()
-            self._ended.append(self._worker)
+            self._ended.add(self._worker)
             self._worker = None
 
     def _tail(self) -> tuple[str, ...]:
-        worker = self._worker or (self._ended[-1] if self._ended else None)
+        worker = self._worker or self._ended.last()
         return worker.tail() if worker else ()
 
     def _silence_s(self, settings: Settings) -> Callable[[str], float]:
@@ -349,18 +332,8 @@ class WorkerRig:
             found = self.engine().devices
             if self._free_now and self._planner.holds_device:
                 self._planner.release()  # its driver context is not memory in use by others
-            self._devices = tuple(self._search_device(d) for d in _wanted(found, self._only))
+            self._devices = offered(found, self._only, self._free_now)
         return self._devices
-
-    def _search_device(self, device: EngineDevice) -> SearchDevice:
-        free = self._free_now(device.name) if self._free_now else None
-        return SearchDevice(
-            id=device.name,
-            kind=device.kind,
-            backend=device.backend,
-            total_bytes=device.total_bytes or 0,
-            free_bytes=free if free is not None else device.free_bytes or 0,
-        )
 
 
 def _stamp(path: str) -> tuple[int, int] | None:
@@ -370,13 +343,3 @@ def _stamp(path: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_size, found.st_mtime_ns
-
-
-def _wanted(devices: tuple[EngineDevice, ...], names: tuple[str, ...] | None) -> list[EngineDevice]:
-    """Return the devices named, or each card once: the engine lists it per backend."""
-    if names is not None:
-        return [d for d in devices if d.name in names]
-    chosen: dict[str, EngineDevice] = {}
-    for device in devices:
-        chosen.setdefault(device.pci_id or device.name, device)
-    return list(chosen.values())

@@ -78,6 +78,12 @@ def launch_with(name: EngineName, launch: Launch) -> Launch:
     return msgspec.structs.replace(launch, command=command, engine_dir=None)
 
 
+def chosen_launch(launch: Launch) -> Launch:
+    """Return ``launch`` with the engine that the user chose; a folder of their own goes first."""
+    is_earlier = not launch.engine_dir and name_in_use() is EngineName.PREVIOUS
+    return launch_with(EngineName.PREVIOUS, launch) if is_earlier else launch
+
+
 def ask(launch: Launch) -> EngineInfo:
     """Return the engine's build and devices.
 

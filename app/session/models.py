@@ -1,6 +1,8 @@
 """The models found on this machine: whether each fits, and how fast it would write here."""
 
+import time
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -16,7 +18,7 @@ from app.memory import Memory
 from app.session.estimating import Scene, formula
 from app.session.evidence import HOST
 from app.session.opening import memory_for, runnable, usable_devices
-from app.session.patience import read_header
+from app.session.patience import HEADER_S, LIST_S, read_header, within
 from app.session.views import ModelEntry, Prediction
 from app.store import Profile, Store
 from app.store.records import machine_name
@@ -99,6 +101,25 @@ def _ram_gb_s(profiles: Iterable[Profile], store: Store) -> float | None:
             if reason.code in _RAM_CODES and isinstance(gb_s, float):
                 return gb_s
     return None
+
+
+def list_models(scene: Scene, store: Store, folders: tuple[str, ...]) -> tuple[ModelEntry, ...]:
+    """Return the models found, each with its verdict and predicted speed.
+
+    Args:
+        scene: This machine as it is now; it wakes no GPU.
+        store: What was measured here.
+        folders: Folders of the user's own to look into, besides other programs'.
+    """
+    predictor = Predictor(scene.machine, store)
+    deadline_s = time.monotonic() + LIST_S
+    find = partial(library.find_models, folders=folders)
+    found = within(LIST_S, "The model folders", find)
+    # one drive that stalls costs its own entry, and a few of them no more than the deadline
+    return tuple(
+        list_entry(scene, each, predictor, min(HEADER_S, deadline_s - time.monotonic()))
+        for each in found
+    )
 
 
 def list_entry(
