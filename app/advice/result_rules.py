@@ -11,6 +11,7 @@ from app.domain.outcome import Outcome
 from app.domain.trial import TelemetryWindow, Trial
 from app.domain.units import NS_PER_S
 from app.machine import placement, stayed_empty
+from app.rig.seen import may_be_full
 
 T = TypeVar("T")
 
@@ -24,8 +25,6 @@ SLOW_FIRST_TOKEN_S = 2.0
 FULL_BUSY_PCT = 95.0
 SPILL_MEMORY_PCT = 5.0
 LOW_BUSY_PCT = 50.0
-FULL_FRAC = 0.85
-"""Share of a card in use above which its memory may have overflowed."""
 QUANTISED = ("q4_0", "q4_1", "iq4_nl")
 
 
@@ -242,10 +241,9 @@ def _loads(now: Situation) -> Iterator[tuple[Trial, tuple[str, ...], dict[str, i
 
 def _may_be_full(now: Situation, key: str, window: TelemetryWindow | None) -> bool:
     """Whether a card's memory was nearly all in use, as far as that is known."""
-    peak = window.vram_peak_bytes.get(key) if window is not None else None
     infos = [g.info for g in now.machine.gpus if g.key == key and g.info is not None]
     total = infos[0].vram_total_bytes if infos else None
-    return peak is None or total is None or peak >= total * FULL_FRAC
+    return window is None or may_be_full(window, key, total)
 
 
 def _of_used(now: Situation, trial: Trial, by_gpu: Mapping[str, T]) -> dict[str, T]:

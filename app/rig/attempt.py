@@ -1,6 +1,6 @@
 """A trial in the making: what the worker has said of it so far."""
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -95,7 +95,9 @@ class Attempt:
         """Seconds the load took, ``None`` when there was none."""
         return self._load_s
 
-    def trial(self, load_id: int, elapsed_s: float, gpus: Collection[str] | None = None) -> Trial:
+    def trial(
+        self, load_id: int, elapsed_s: float, gpus: Mapping[str, int | None] | None = None
+    ) -> Trial:
         """Return the finished trial; ``gpus`` are those whose shared memory tells of a spill."""
         settings = self._effective or self.request.settings
         pinned = pinned_bytes(self._devices, settings, loaded=self._load_s is not None)

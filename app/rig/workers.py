@@ -1,7 +1,7 @@
 """The rig of real worker processes."""
 
 import time
-from collections.abc import Callable, Collection, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Protocol
@@ -82,7 +82,7 @@ class WorkerRig:
         judge: Judge | None = None,
         learn: Learn | None = None,
         cool_down: CoolDown | None = None,
-        own_memory: Collection[str] | None = None,
+        own_memory: Mapping[str, int | None] | None = None,
     ) -> None:
         """Prepare; nothing is started yet.
 
@@ -96,8 +96,9 @@ class WorkerRig:
             judge: Asks ``plan`` and adds verdicts; without it they are ``unknown``.
             learn: Told what each undisturbed load took beyond the engine's buffers.
             cool_down: Holds a trial back while a device is hot from throttling.
-            own_memory: Telemetry's keys of the GPUs in use that have memory of their own: shared
-                memory that grows there is a spill; ``None`` = every GPU.
+            own_memory: Telemetry's keys of the GPUs in use that have memory of their own → its
+                bytes, where known: when it is full and shared memory grows, that is a spill;
+                ``None`` = every GPU.
         """
         self._model = model
         self._host = host

@@ -8,7 +8,7 @@ import msgspec
 from app.advice.rules import blocker
 from app.advice.text import render
 from app.domain.errors import EnvironmentProblem, UsageProblem
-from app.domain.machine import EngineDevice, Gpu, GpuKind, Machine
+from app.domain.machine import EngineDevice, Gpu, GpuInfo, GpuKind, Machine
 from app.domain.memory import MemoryEstimate
 from app.domain.model import ModelSpec
 from app.domain.record import Record
@@ -161,13 +161,20 @@ class Bounds(Record, frozen=True, kw_only=True):
     reserve_bytes: int = 0
 
 
-def own_memory(machine: Machine, devices: tuple[SearchDevice, ...]) -> frozenset[str]:
-    """Return the keys of the GPUs among ``devices`` that have memory of their own.
+def own_memory(machine: Machine, devices: tuple[SearchDevice, ...]) -> dict[str, int | None]:
+    """Return the GPUs among ``devices`` that have memory of their own → what may be used of it.
 
-    An integrated GPU lives in shared memory: growth there is no spill.
+    An integrated GPU lives in shared memory: growth there is no spill. Windows lets programs use
+    a little less than there is.
     """
     names = {d.id for d in devices if d.kind != GpuKind.INTEGRATED}
-    return frozenset(g.key for g in machine.gpus if names & {d.name for d in g.engine})
+    own = [g for g in machine.gpus if names & {d.name for d in g.engine}]
+    return {g.key: _usable_bytes(g.info) for g in own}
+
+
+def _usable_bytes(info: GpuInfo | None) -> int | None:
+    sizes = () if info is None else (info.vram_total_bytes, info.vram_budget_bytes)
+    return min((n for n in sizes if n), default=None)
 
 
 def memory_for(

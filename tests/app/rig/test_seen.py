@@ -1,7 +1,7 @@
 """Spilled and throttled: what telemetry saw becomes the trial's outcome."""
 
 import contextlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 import msgspec
 import pytest
@@ -34,7 +34,9 @@ class Seen:
         """What was seen is given."""
 
 
-def trial_seen(window: TelemetryWindow, own_memory: Collection[str] | None = None) -> Trial:
+def trial_seen(
+    window: TelemetryWindow, own_memory: Mapping[str, int | None] | None = None
+) -> Trial:
     """Run one trial in a real child, below telemetry that saw ``window``."""
 
     @contextlib.contextmanager
@@ -65,12 +67,29 @@ def test_a_trial_says_what_spilled() -> None:
     assert trial_seen(busy).outcome is Outcome.SPILLED
 
 
+@pytest.mark.parametrize(
+    ("peak", "counts"),
+    [({"GPU-1": 4 * GIB}, False), ({"GPU-1": 15 * GIB // 2}, True), ({}, True)],
+)
+def test_a_card_with_room_does_not_spill(peak: dict[str, int], counts: bool) -> None:
+    """Windows stages copies in shared memory: growth is a spill only on a card that is full."""
+    window = TelemetryWindow(
+        n_samples=9,
+        vram_peak_bytes=peak,
+        shared_growth_bytes={"GPU-1": 900 * MIB},
+        pcie_rx_bytes_s={"GPU-1": 8e9},
+    )
+    trial = trial_seen(window, own_memory={"GPU-1": 8 * GIB})
+    assert bool(trial.shared_growth_bytes) is counts
+    assert (trial.outcome is Outcome.SPILLED) is counts
+
+
 def test_an_integrated_gpu_does_not_spill() -> None:
     """Shared memory is where an integrated GPU lives: without memory of its own, no growth."""
     seen = TelemetryWindow(
         n_samples=9, shared_growth_bytes={"iGPU": GIB}, pcie_rx_bytes_s={"iGPU": 8e9}
     )
-    trial = trial_seen(seen, own_memory=("GPU-1",))
+    trial = trial_seen(seen, own_memory={"GPU-1": None})
     assert trial.outcome is Outcome.OK
     assert trial.shared_growth_bytes is None
 
