@@ -10,6 +10,7 @@ CARVE_OUT_FRAC = 0.5
 MIN_CUDA_12_DRIVER = 525
 DESKTOP_TAX_BYTES = 600 << 20
 IDLE_PCT = 30.0
+LOOPBACK = ("127.", "localhost", "[::1]")
 GUEST_DRIVERS = {"vfio-pci", "pci-stub", "xen-pciback"}
 """Kernel drivers that hold a device for virtual machines."""
 
@@ -85,10 +86,10 @@ def software_device(now: Situation) -> Iterator[Evidence]:
 
 
 def remote_device(now: Situation) -> Iterator[Evidence]:
-    """RPC is unauthenticated: say so whenever such a device is in use."""
+    """RPC is unauthenticated: say so whenever another computer's device is in use."""
     for gpu in now.machine.gpus:
         for device in gpu.engine:
-            if device.kind is GpuKind.REMOTE:
+            if device.kind is GpuKind.REMOTE and not (device.endpoint or "").startswith(LOOPBACK):
                 yield {"device": device.name, "endpoint": device.endpoint}
 
 

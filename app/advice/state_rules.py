@@ -14,6 +14,7 @@ OTHER_PROGRAM_BYTES = 1 << 30
 SWAP_BYTES = 1 << 30
 LITTLE_RAM_FRAC = 0.1
 SHORT_TIMEOUT_MS = 2_000
+AMPERE = 8
 
 
 def on_battery(now: Situation) -> Iterator[Evidence]:
@@ -74,7 +75,7 @@ def near_slowdown(now: Situation) -> Iterator[Evidence]:
             margin = limit - temp
         hot = set(now.throttle(gpu)) & set(THERMAL)
         if margin is not None and margin <= NEAR_SLOWDOWN_C and not hot:
-            yield {"gpu": name_of(gpu), "temp_c": temp, "margin_c": margin}
+            yield {"gpu": name_of(gpu), "temp_c": temp, "margin_c": max(0.0, margin)}
 
 
 def power_brake(now: Situation) -> Iterator[Evidence]:
@@ -145,16 +146,24 @@ def rebar_off_arc(now: Situation) -> Iterator[Evidence]:
 def rebar_off(now: Situation) -> Iterator[Evidence]:
     """Other cards load faster with it; generated tokens hardly change."""
     for gpu in cards(now.machine):
-        if gpu.info is not None and gpu.info.vendor != "intel" and gpu.info.resizable_bar is False:
+        info = gpu.info
+        if info is None or info.vendor == "intel" or info.external:
+            continue
+        if info.resizable_bar is False and not _is_older_than_ampere(info.compute_capability):
             yield {"gpu": name_of(gpu)}
 
 
 def narrow_link(now: Situation) -> Iterator[Evidence]:
-    """Fewer lanes, or a lower generation, than card and slot can do, seen under load."""
+    """Fewer lanes, or a lower generation, than card and slot can do, seen under load.
+
+    Not inside a laptop: its maker wired the lanes.
+    """
     for gpu in cards(now.machine):
         info, busy = gpu.info, now.reading(gpu, "busy_pct")
         width, generation = now.reading(gpu, "pcie_width"), now.reading(gpu, "pcie_gen")
         if info is None or busy is None or busy < BUSY_PCT or width is None or generation is None:
+            continue
+        if now.machine.host.is_laptop and not info.external:
             continue
         wide, fast = info.pcie_width_max, info.pcie_gen_max
         if (wide is not None and width < wide) or (fast is not None and generation < fast):
@@ -234,6 +243,12 @@ def short_compute_timeout(now: Situation) -> Iterator[Evidence]:
         is_used = kind(gpu) is GpuKind.DISCRETE or not has_card
         if is_used and limit is not None and limit <= SHORT_TIMEOUT_MS:
             yield {"gpu": name_of(gpu), "limit_s": seconds(limit)}
+
+
+def _is_older_than_ampere(compute_capability: str | None) -> bool:
+    """NVIDIA's cards have Resizable BAR since then."""
+    major = (compute_capability or "").split(".")[0]
+    return major.isdigit() and int(major) < AMPERE
 
 
 def _is_arm(now: Situation) -> bool:

@@ -83,8 +83,11 @@ def identity(adapter: AdapterFacts, device: DeviceFacts | None, probe: str) -> G
     )
     version = device.driver_version if device is not None else None
     outputs = adapter.n_outputs
-    hops = (None, None) if integrated or device is None else (
-        device.link_speed_max, device.link_width_max,
+    # Intel's cards carry a switch: behind it they show 2.5 GT/s x1, which is no real link.
+    has_own_link = not integrated and vendor != "intel"
+    known_link = device if has_own_link else None
+    hops = (None, None) if known_link is None else (
+        known_link.link_speed_max, known_link.link_width_max,
     )  # fmt: skip
     absent = Absence.NOT_APPLICABLE if integrated else Absence.NO_DATA
     return gpu_info(

@@ -16,13 +16,14 @@ from app.advice.rules import (
     plan_findings,
     result_findings,
 )
-from app.advice.text import LANGUAGES, render, verification
+from app.advice.text import LANGUAGES, catalogue, render, verification
 from app.advice.windows_rules import WINDOWS_RULES
 from app.domain.finding import Severity
 from app.domain.machine import (
     OWN_ENGINE,
     Gpu,
     GpuInfo,
+    GpuKind,
     GpuProcess,
     GpuSample,
     HostInfo,
@@ -222,3 +223,47 @@ def test_a_small_model_on_a_large_card_has_not_overflowed() -> None:
         busy_pct={"GPU-1": 99.0}, mem_busy_pct={"GPU-1": 2.0}, vram_peak_bytes={"GPU-1": GIB}
     )
     assert "spill_signature" not in ids(s.measured(s.trial(window=window)))
+
+
+def test_a_device_on_this_computer_is_no_other_computer() -> None:
+    """An RPC server behind a loopback address is not said to be somebody else's."""
+    for endpoint in ("127.0.0.1:50052", "localhost:50052", "[::1]:50052"):
+        own = s.device("RPC0", kind=GpuKind.REMOTE, endpoint=endpoint)
+        assert "remote_device" not in ids(s.only(Gpu(key="rpc", engine=(own,))))
+
+
+def test_nobody_is_told_to_switch_on_what_a_card_cannot_do() -> None:
+    """NVIDIA's cards before Ampere have no Resizable BAR, and a cable carries none."""
+    for fields in ({"compute_capability": "7.5"}, {"external": True}):
+        assert "rebar_off" not in ids(s.only(s.gpu(resizable_bar=False, **fields)))
+    assert "rebar_off" in ids(s.only(s.gpu(resizable_bar=False, compute_capability="8.6")))
+
+
+def test_lanes_inside_a_laptop_are_no_loose_slot() -> None:
+    """Its maker wired them: there is no slot or riser to check, except for a card on a cable."""
+    shown = s.seen(busy_pct=90.0, pcie_width=8)
+    laptop = msgspec.structs.replace(shown.machine, host=s.host(is_laptop=True))
+    assert "narrow_link" in ids(shown)
+    assert "narrow_link" not in ids(dataclasses.replace(shown, machine=laptop))
+
+
+def test_a_card_above_its_slowdown_temperature_is_not_less_than_nothing_away() -> None:
+    """The margin that is told ends at 0."""
+    hot = s.seen(temp_c=93.0, temp_margin_c=-3.0)
+    found = next(f for f in findings(hot) if f.id == "near_slowdown")
+    assert found.evidence["margin_c"] == 0
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_one_of_something_is_not_told_as_many(language: str) -> None:
+    """Sentences with a count read right for one."""
+    for section, code in (
+        ("finding", "out_of_memory"), ("finding", "disturbed"), ("finding", "driver_resets"),
+        ("finding", "mig_parent"), ("finding", "in_container"), ("reason", "disturbed"),
+    ):  # fmt: skip
+        for number in ("{count}", "{n_trials}", "{parts}", "{cores}"):
+            text = catalogue(language)[section][code]
+            assert f"{number} trials" not in text
+            assert f"{number} reports" not in text
+            assert f"{number} instances" not in text
+            assert f"{number} processors" not in text
