@@ -23,6 +23,7 @@ from app.session.engines import Engines
 from app.session.estimating import Scene, default_settings, estimate
 from app.session.here import Here
 from app.session.kept import Kept
+from app.session.landing import landing_of
 from app.session.models import list_models
 from app.session.opening import Bounds, measurable, runnable
 from app.session.patience import resolve_and_read
@@ -68,7 +69,7 @@ class Session:
         self._kept = Kept()
         self.power = Power(self._here.governed, self.telemetry)
 
-    # --- machine ---------------------------------------------------------------------------
+    # --- machine and models ----------------------------------------------------------------
 
     def machine(self, *, refresh: bool = False, wake: bool = False) -> Machine:
         """Return host, GPUs and engine; of a recorded machine, the engine as it was there.
@@ -102,8 +103,6 @@ class Session:
     def doctor(self) -> Iterator[Check]:
         """Yield the steps of the self-test as they end."""
         return self_test(self._here, self.profiles)
-
-    # --- models ----------------------------------------------------------------------------
 
     def inspect(self, model: str) -> ModelSpec:
         """Return what a model file says of itself.
@@ -211,10 +210,9 @@ class Session:
         self._here.must_be_here()
         spec = runnable(self.inspect(model))
         drafter = None if draft in (None, LOOKUP) else runnable(self.inspect(draft))
-        machine = measurable(self.machine(wake=True))
         extras = Extras(command=command, draft=draft, drafter=drafter)
         place = Place(
-            machine=machine,
+            machine=measurable(self.machine(wake=True)),
             launch=self._here.launch,
             telemetry=self.telemetry(),
             store=self.store(),
@@ -310,8 +308,7 @@ class Session:
 
     def engines(self) -> Engines:
         """Return this RigTune's engine and the one that the last upgrade kept."""
-        here = self._here
-        return Engines(here.launch, self.store(), here.joined, here.rig_on)
+        return Engines(self._here.launch, self.store(), self._here.joined, self._here.rig_on)
 
     # --- chat ------------------------------------------------------------------------------
 
@@ -320,7 +317,9 @@ class Session:
 
         The model is loaded on entering it as a context manager (or by ``load``).
         """
-        return Chat(*self._chosen(model, profile_id), power=self.power)
+        chosen = self._chosen(model, profile_id)
+        landing = landing_of(chosen.spec, chosen.settings, self._scene(), self._here.window)
+        return Chat(*chosen, power=self.power, landing=landing)
 
     def serve(self, model: str, profile_id: str | None = None) -> Server:
         """Return a local OpenAI-compatible server on the same settings as ``chat``.

@@ -1,6 +1,7 @@
 """The machine that a session looks at: its probes, engine and telemetry, or a recording's."""
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import msgspec
@@ -21,7 +22,7 @@ from app.session.probing import Probing
 from app.session.readings import Readings, read_now
 from app.session.recording import read_engine, write_engine
 from app.session.views import ReadSpeeds
-from app.telemetry import Telemetry
+from app.telemetry import Telemetry, Window
 
 
 class Here:
@@ -90,6 +91,10 @@ class Here:
             if self._machine is not None:
                 self._telemetry.rename(aliases(self._machine))
         return self._telemetry
+
+    def window(self) -> AbstractContextManager[Window]:
+        """Open a window of telemetry, which is started for it where it does not run yet."""
+        return self.telemetry().window()
 
     def rig_on(
         self,

@@ -22,6 +22,7 @@ from app.power.keeper import Keeper
 from app.rig.chat_engine import ChatEngine
 from app.rig.lease import Lease
 from app.rig.process import Launch
+from app.session.landing import Landing
 from app.session.power import Power
 from app.worker.protocol import ChatMessage, Sampling, TemplateChecked, TokenizeFinished
 
@@ -39,7 +40,7 @@ class Chat:
         spec: The model.
         settings: Settings it runs on (effective once loaded).
         profile_id: Stored profile they come from, if any.
-        notes: Sentences the user should know first.
+        notes: Sentences the user should know; a load adds where it went wrong.
         template: Who writes the prompts: empty = the model's own template, ``text`` = nobody, or
             the name of a built-in one (the user's choice after ``check_template``).
         stop: Strings that end answers (also a choice after ``check_template``).
@@ -58,12 +59,15 @@ class Chat:
         clock_s: Callable[[], float] = time.monotonic,
         lease: Lease | None = None,
         power: Power | None = None,
+        landing: Landing | None = None,
     ) -> None:
         """Prepare; nothing is loaded yet."""
         self.spec = spec
         self.settings = settings
         self.profile_id = profile_id
         self.notes = notes
+        self._first_notes = notes
+        self._landing = landing
         self.template = ""
         self.stop: tuple[str, ...] = ()
         self.idle_s = IDLE_S
@@ -205,7 +209,12 @@ class Chat:
             self._is_holding = True
         is_loaded = False
         try:
-            yield from self._engine.start(self.spec, self._asked)
+            load = self._engine.start(self.spec, self._asked)
+            if self._landing is None:
+                yield from load
+            else:
+                said = yield from self._landing.watched(load)
+                self.notes = (*self._first_notes, *said)
             is_loaded = True
         finally:
             if not is_loaded:
