@@ -6,7 +6,7 @@ from typing import Any
 
 from app.domain.machine import HostInfo, HostSample, PowerSource
 from probes import cgroup, chassis, cpu, modes
-from probes.reading import Absence, whole_number
+from probes.reading import HOST_RANGES, Absence, host_number, whole_number
 from probes.smbios import memory_modules
 from probes.system import System, SystemFacts
 from probes.tree import Tree
@@ -69,11 +69,16 @@ class HostProbe:
         values |= self._hardware(facts, on_battery=source is PowerSource.BATTERY)
         for name in ("cores_performance", "cores_efficiency"):
             values[name] = _capped(values[name], quota)
+        for name in HOST_RANGES:
+            whole = values["ram_bytes"] if name == "ram_available_bytes" else None
+            values[name] = host_number(name, values[name], whole)
+        untrue = {name: v.value for name, v in values.items() if isinstance(v, Absence)}
+        values |= dict.fromkeys(untrue)
         missing = {
             name: (Absence.NOT_APPLICABLE if name in OPTIONAL else Absence.NO_DATA).value
             for name, value in values.items()
             if value is None
-        }
+        } | untrue
         known = {name: value for name, value in values.items() if value is not None}
         return HostInfo(os=facts.os, power_source=source, missing=missing, **known)  # type: ignore[arg-type]
 
@@ -108,8 +113,8 @@ class HostProbe:
         return HostSample(
             t_ns=now,
             cpu_busy_pct=_percent(None, load.cpu_busy_pct),
-            ram_available_bytes=available(tree, load, limit),
-            swap_used_bytes=load.swap_used_bytes,
+            ram_available_bytes=_true("ram_available_bytes", available(tree, load, limit)),
+            swap_used_bytes=_true("swap_bytes", load.swap_used_bytes),
             cpu_temp_c=self._cpu_temp(),
             power_source=self._power,
             power_mode=self._mode,
@@ -212,3 +217,8 @@ def _percent(first: float | None, second: float | None) -> float | None:
         if value is not None and 0 <= value <= 100:
             return float(value)
     return None
+
+
+def _true(name: str, value: int | None) -> int | None:
+    found = host_number(name, value)
+    return None if isinstance(found, Absence) else found

@@ -46,16 +46,19 @@ def part(answer: object, name: str) -> object:
     return absence_of(answer)
 
 
+MAX_CUDA = 100_000
+
+
 def throttle_names(mask: object) -> object:
     """Return the reasons in a bit mask; empty when only idle."""
-    if isinstance(mask, bool) or not isinstance(mask, int):
+    if isinstance(mask, bool) or not isinstance(mask, int) or mask < 0:
         return absence_of(mask)
     return tuple(name for bit, name in THROTTLE_NAMES.items() if mask & bit)
 
 
 def cuda_version(number: object) -> object:
     """Return 12040 as ``12.4``."""
-    if isinstance(number, bool) or not isinstance(number, int) or number < 1000:
+    if isinstance(number, bool) or not isinstance(number, int) or not 1000 <= number < MAX_CUDA:
         return absence_of(number)
     return f"{number // 1000}.{number % 1000 // 10}"
 

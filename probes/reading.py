@@ -78,6 +78,14 @@ INFO_RANGES: dict[str, tuple[float, float]] = {
     "n_cores": (1, 1e6),
     "memory_bus_bits": (8, 1 << 16),
 }
+HOST_RANGES: dict[str, tuple[float, float]] = {
+    "cores_physical": (1, 1 << 14),
+    "cores_logical": (1, 1 << 14),
+    "ram_bytes": (1, 1 << 50),
+    "ram_available_bytes": (0, 1 << 50),
+    "swap_bytes": (0, 1 << 50),
+    "page_cache_bytes": (0, 1 << 50),
+}
 INFO_TEXTS = (
     *("uuid", "name", "driver", "cuda_version", "node", "luid", "driver_model"),
     *("compute_capability", "mig", "compute_timeout_source"),
@@ -156,6 +164,21 @@ def gpu_info(
     if known.pci_id is None:
         missing["pci_id"] = Absence.NOT_APPLICABLE.value
     return msgspec.structs.replace(known, missing=missing, **fields)
+
+
+def host_number(name: str, value: object, whole: object = None) -> int | Absence | None:
+    """Return a figure of the host if it can be true; ``None`` stays ``None``.
+
+    Args:
+        name: Field of ``HostInfo``.
+        value: What the system says.
+        whole: What it is a part of, if that is known.
+    """
+    if not isinstance(value, int | float):
+        return None
+    low, high = HOST_RANGES[name]
+    most = min(high, whole) if isinstance(whole, int) and whole > 0 else high
+    return int(value) if low <= value <= most else Absence.IMPLAUSIBLE
 
 
 def scaled(value: object, factor: float) -> object:

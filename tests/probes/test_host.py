@@ -313,3 +313,28 @@ def test_memory_speed_is_measured_on_request() -> None:
     assert 0.1 < (read_gb_s(1, 1 << 20, seconds=0.0) or 0.0) < 10_000
     assert disk_read_mb_s(Path("/no/such/file")) is None
     assert (disk_read_mb_s(Path(__file__)) or 0.0) > 0
+
+
+@pytest.mark.parametrize("n", [-1, 10**18])
+def test_impossible_sizes_are_not_shown(n: int) -> None:
+    """Negative or absurd figures of the system are absent with the reason, never a number."""
+    facts = SystemFacts(
+        os="linux", cores_physical=n, ram_bytes=n, ram_available_bytes=n, swap_bytes=n
+    )
+    host = probe_of({}, facts).identify()
+    for name in ("cores_physical", "ram_bytes", "ram_available_bytes", "swap_bytes"):
+        assert getattr(host, name) is None
+        assert host.missing[name] == Absence.IMPLAUSIBLE
+
+
+def test_more_ram_available_than_there_is_is_no_reading() -> None:
+    """A part larger than the whole cannot be true."""
+    facts = SystemFacts(os="linux", ram_bytes=8 * GIB, ram_available_bytes=9 * GIB)
+    host = probe_of({}, facts).identify()
+    assert (host.ram_bytes, host.ram_available_bytes) == (8 * GIB, None)
+
+
+def test_impossible_load_is_not_shown() -> None:
+    """Nor in the readings that come every second."""
+    facts = SystemFacts(os="linux", ram_available_bytes=-5)
+    assert probe_of({}, facts).sample().ram_available_bytes is None
