@@ -2,7 +2,7 @@
 
 from app.domain.memory import DeviceMemory
 from app.domain.model import ModelSpec
-from app.domain.settings import Settings
+from app.domain.settings import Settings, Switch
 from app.estimate.compute import ERROR_FRAC, compute_buffers, layer_dims
 from app.estimate.kv import LayerCache, is_swa, layer_caches
 from app.estimate.profile import (
@@ -10,6 +10,7 @@ from app.estimate.profile import (
     EngineProfile,
     FormulaDevice,
     context_shape,
+    with_split,
 )
 from app.estimate.row_split import share_rows
 from app.estimate.weights import (
@@ -110,7 +111,8 @@ class Formula:
             # without layers and names the engine opens no device at all
             names = self._every_device if settings.n_gpu_layers > 0 else ()
         used = [self._by_name[name] for name in names if name in self._by_name]
-        return tuple(d for d, _ in used), tuple(t for _, t in used)
+        devices = with_split(tuple(d for d, _ in used), settings.tensor_split)
+        return devices, tuple(t for _, t in used)
 
     def _complete(
         self,
@@ -121,7 +123,9 @@ class Formula:
         names: list[str],
     ) -> tuple[DeviceMemory, ...]:
         caches = layer_caches(self.spec, settings, self.profile)
-        kv, states = self._cache_sums(caches, places, len(devices))
+        homes = places if settings.offload_kqv is Switch.ON else (HOST,) * len(places)
+        kv, states = _cache_sums(caches, homes, len(devices))
+        may_offload = settings.op_offload is Switch.ON
         computing = devices[:1] if self.profile.row_split else devices
         *on_devices, on_host = compute_buffers(
             self.spec,
@@ -130,7 +134,8 @@ class Formula:
             profile=self.profile,
             places=places,
             host=self._host,
-            offloads=tuple(d.has_op_offload for d in computing),
+            offloads=tuple(d.has_op_offload and may_offload for d in computing),
+            caches=caches,
         )
         compute = [*on_devices, *[0] * (len(devices) - len(computing)), on_host]
         shape = context_shape(settings, self.profile)
@@ -150,16 +155,16 @@ class Formula:
             )
         return tuple(parts)
 
-    def _cache_sums(
-        self, caches: tuple[LayerCache, ...], places: tuple[int, ...], n_devices: int
-    ) -> tuple[list[int], list[int]]:
-        kv = [0] * (n_devices + 1)
-        states = [0] * (n_devices + 1)
-        for cache, place in zip(caches, places, strict=False):
-            home = place if self.profile.offload_kqv else HOST
-            kv[home] += cache.kv_bytes
-            states[home] += cache.state_bytes
-        return kv, states
+
+def _cache_sums(
+    caches: tuple[LayerCache, ...], homes: tuple[int, ...], n_devices: int
+) -> tuple[list[int], list[int]]:
+    kv = [0] * (n_devices + 1)
+    states = [0] * (n_devices + 1)
+    for cache, home in zip(caches, homes, strict=False):
+        kv[home] += cache.kv_bytes
+        states[home] += cache.state_bytes
+    return kv, states
 
 
 def _every_device(devices: tuple[FormulaDevice, ...]) -> tuple[str, ...]:
