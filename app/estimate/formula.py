@@ -17,6 +17,7 @@ from app.estimate.weights import (
     HOST,
     HOST_ALIGNMENT,
     WeightTable,
+    keep_in_ram,
     layer_devices,
     place_weights,
     repacked_blocks,
@@ -75,6 +76,10 @@ class Formula:
             has_host_buffer=bool(devices and devices[0].has_host_buffer),
             rope_layers=self._rope_layers,
         )
+        if self.profile.cpu_tensors:
+            weights = keep_in_ram(
+                self.spec, weights, places, settings, devices, self.profile.cpu_tensors
+            )
         if is_split:
             weights = share_rows(self.spec, weights, places, devices)
         names = [*(d.name for d in devices), HOST_NAME]
