@@ -221,8 +221,9 @@ def _layer(plan: _Plan, d: LayerDims, layer: int, n_rows: int, *, with_q: bool) 
 
 def _recurrence(plan: _Plan, d: LayerDims, n_rows: int) -> int:
     spec = plan.spec
-    # with batches in flight (more rows than 3) the parts of several overlap
-    overlap = 1 + (n_rows - 2) // _PIPELINE
+    # with batches in flight (more rows than 3) the parts of several overlap, but for a hybrid's:
+    # its masks lie between them
+    overlap = 1 if any(spec.n_head) else 1 + (n_rows - 2) // _PIPELINE
     rows = d.scan * overlap + (n_rows - 2 + any(spec.n_head)) * spec.n_embd
     states = spec.recurrent.n_embd_s + 3 * spec.recurrent.n_embd_r if spec.recurrent else 0
     return rows * plan.row + states * plan.shape.n_seq * _F32
