@@ -4,7 +4,8 @@ usage: gguf_read.py [MODEL.gguf]…      without arguments: the demo model
 
 Goals: ≤ 30 ms per 256k words and ≤ 32 MiB extra for real models; ≤ 250 ms and ≤ 64 MiB for the
 hostile files made here. Each file is read in a process of its own, so that its peak memory is
-its own; the extra is the peak above the same process after imports.
+its own; the extra is the peak above the same process after imports. On a busy machine only the
+CPU time says something.
 """
 
 import json
@@ -29,7 +30,8 @@ def main() -> None:
         print(json.dumps(_measure(Path(sys.argv[2]))))
         return
     models = [Path(argument) for argument in sys.argv[1:]] or [_demo_model()]
-    print(f"{'file':44} {'first ms':>9} {'median ms':>10} {'extra MiB':>10}  result")
+    heads = ("first ms", "median ms", "CPU ms", "extra MiB")
+    print(f"{'file':44} " + " ".join(f"{head:>10}" for head in heads) + "  result")
     for model in models:
         _report(model)
     with tempfile.TemporaryDirectory() as folder:
@@ -42,8 +44,8 @@ def _report(path: Path) -> None:
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     found = json.loads(done.stdout)
     print(
-        f"{path.name:44} {found['first_ms']:9.1f} {found['median_ms']:10.1f} "
-        f"{found['extra_mib']:10.1f}  {found['result']}"
+        f"{path.name:44} {found['first_ms']:10.1f} {found['median_ms']:10.1f} "
+        f"{found['cpu_ms']:10.1f} {found['extra_mib']:10.1f}  {found['result']}"
     )
 
 
@@ -52,19 +54,21 @@ def _measure(path: Path) -> dict[str, object]:
     from app.gguf import read_model  # noqa: PLC0415
 
     baseline = _peak_bytes()
-    times_ms = []
+    times_ms, cpu_ms = [], []
     result = ""
     for _ in range(REPETITIONS):
-        start = time.perf_counter_ns()
+        start, cpu_start = time.perf_counter_ns(), time.process_time_ns()
         try:
             spec = read_model(path)
             result = f"{spec.n_vocab} words, {len(spec.tensors)} tensors"
         except EnvironmentProblem as problem:
             result = problem.info.code
         times_ms.append((time.perf_counter_ns() - start) / 1e6)
+        cpu_ms.append((time.process_time_ns() - cpu_start) / 1e6)
     return {
         "first_ms": times_ms[0],
         "median_ms": statistics.median(times_ms),
+        "cpu_ms": statistics.median(cpu_ms),
         "extra_mib": (_peak_bytes() - baseline) / 2**20,
         "result": result,
     }

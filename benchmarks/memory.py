@@ -27,7 +27,7 @@ from app.domain.errors import ErrorInfo
 from app.domain.machine import EngineDevice
 from app.domain.memory import DeviceMemory
 from app.domain.model import ModelSpec
-from app.domain.settings import FlashAttn, LoadMode, Settings
+from app.domain.settings import FlashAttn, LoadMode, Settings, Switch
 from app.domain.sweep import SearchDevice
 from app.domain.trial import Workload
 from app.domain.units import MIB
@@ -236,12 +236,23 @@ def grid(spec: ModelSpec, devices: tuple[EngineDevice, ...]) -> Iterator[Setting
     """Return the settings to compare."""
     names = tuple(d.name for d in devices)
     n_layer = spec.n_layer
-    layers = (0, n_layer // 2, n_layer, n_layer + 1) if devices else (0,)
+    layers = (0, 1, n_layer // 2, n_layer, n_layer + 1) if devices else (0,)
     for n_gpu_layers in layers:
         for n_cpu_moe in (0, n_layer) if spec.n_expert and n_gpu_layers else (0,):
             base = Settings(n_gpu_layers=n_gpu_layers, n_cpu_moe=n_cpu_moe, devices=names)
             for context in CONTEXTS:
                 yield msgspec.structs.replace(base, **context)
+            for change in switches(len(devices)) if n_gpu_layers else ():
+                for context in CONTEXTS[2:4]:
+                    yield msgspec.structs.replace(base, **context, **change)
+
+
+def switches(n_devices: int) -> Iterator[dict[str, object]]:
+    """Yield where layers and cache may lie besides the rule."""
+    yield {"offload_kqv": Switch.OFF}
+    if n_devices > 1:
+        yield {"tensor_split": "3,1"}
+        yield {"tensor_split": "0,1", "offload_kqv": Switch.OFF}
 
 
 def silence(_phase: str) -> float:

@@ -35,7 +35,8 @@ def add_reserve(parser: argparse.ArgumentParser) -> None:
         "--reserve",
         type=int,
         metavar="MIB",
-        help="what else must fit on the first GPU: a projector, a draft model, a game",
+        help="what else must fit on the first GPU: a projector, a draft model, a game"
+        " (chat, serve and bench take none: they run what was found and judge nothing)",
     )
 
 

@@ -72,6 +72,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "type_v",
             "flash_attn",
             "devices",
+            "tensor_split",
+            "offload_kqv",
+            "op_offload",
         ),
     )
     parser.add_argument("--headroom", type=int, metavar="MIB", help="memory to leave free")

@@ -78,7 +78,8 @@ def build_parser() -> argparse.ArgumentParser:
         "--replay",
         dest="machine_replay",
         metavar="DIR",
-        help="open the window on a recorded machine (see rigtune probe --record)",
+        help="show a recorded machine instead of this one: window, probe, models, estimate"
+        " (see rigtune probe --record)",
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for module in COMMANDS:

@@ -5,7 +5,7 @@ the experts only the used ones count.
 """
 
 from app.domain.model import ModelSpec
-from app.domain.settings import Settings
+from app.domain.settings import Settings, Switch
 from app.estimate.kv import is_swa, layer_caches
 from app.estimate.profile import (
     DEFAULT_PROFILE,
@@ -13,6 +13,7 @@ from app.estimate.profile import (
     FormulaDevice,
     context_shape,
     swa_cells,
+    with_split,
 )
 from app.estimate.weights import HOST, HOST_ALIGNMENT, layer_devices, weight_table
 
@@ -36,7 +37,9 @@ def token_bytes(
         profile: Engine switches.
     """
     table = weight_table(spec, HOST_ALIGNMENT)
-    places = layer_devices(spec.n_layer, settings.n_gpu_layers, devices)
+    split = with_split(devices, settings.tensor_split)
+    places = layer_devices(spec.n_layer, settings.n_gpu_layers, split)
+    in_ram = settings.offload_kqv is Switch.OFF
     share = spec.n_expert_used / spec.n_expert if spec.n_expert else 1.0
     sums = [0.0] * (len(devices) + 1)
     for layer, (block, place) in enumerate(zip(table.blocks, places, strict=False)):
@@ -44,7 +47,7 @@ def token_bytes(
         sums[place] += block.n_bytes - block.expert_bytes
         sums[expert_home] += block.expert_bytes * share
     for layer, n_bytes in enumerate(_cache_read(spec, settings, depth, profile)):
-        sums[places[layer]] += n_bytes
+        sums[HOST if in_ram else places[layer]] += n_bytes
     sums[places[-1]] += table.outputs + table.tied
     names = [*(d.name for d in devices), HOST_NAME]
     return {name: round(n) for name, n in zip(names, sums, strict=True)}

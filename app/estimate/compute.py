@@ -7,7 +7,8 @@ A compute buffer is as large as the fullest moment of one prefill batch, so with
     inputs        one mask per kind of cache: u · cells · 2 (flash attention) or 4 bytes,
                   without it also the positions of V: u · n_embd_v_gqa · 8
     feed-forward  3 · max(n_ff, n_used · n_ff_exp) + the residual stream
-    attention     without flash attention the scores: n_head · cells
+    attention     without flash attention the scores: n_head · cells; on a device also the
+                  cache of one block, where that is kept in RAM (``offload_kqv`` off)
     logits        n_outputs · n_vocab
 
 The residual stream counts 2 to 4 rows of ``n_embd`` and one of Q, depending on where the first
@@ -17,8 +18,8 @@ and last blocks lie. ``benchmarks/memory.py`` prints the residuals; ``ERROR_FRAC
 from typing import NamedTuple
 
 from app.domain.model import ModelSpec
-from app.domain.settings import FlashAttn, Settings
-from app.estimate.kv import is_swa
+from app.domain.settings import FlashAttn, Settings, Switch
+from app.estimate.kv import LayerCache, is_swa
 from app.estimate.profile import ContextShape, EngineProfile, context_shape, swa_cells
 from app.estimate.weights import HOST, WeightTable
 
@@ -30,6 +31,24 @@ _FLASH_MASK, _PLAIN_MASK, _INDEX = 2, 4, 8
 # GGML_SCHED_MAX_COPIES; GGML_OP_OFFLOAD_MIN_BATCH
 _PIPELINE = 4
 _OFFLOAD_BATCH = 32
+# their graphs choose the rows for the logits behind the last block instead of inside it
+_EVERY_ROW = frozenset(
+    {
+        "deepseek2",
+        "gemma3n",
+        "gemma4",
+        "glm4moe",
+        "gpt-oss",
+        "mamba",
+        "mamba2",
+        "mimo2",
+        "nemotron_h",
+        "nemotron_h_moe",
+        "qwen35",
+        "qwen35moe",
+        "qwen3next",
+    }
+)
 
 
 class LayerDims(NamedTuple):
@@ -67,6 +86,7 @@ class _Plan(NamedTuple):
     profile: EngineProfile
     shape: ContextShape
     places: tuple[int, ...]
+    visiting: tuple[int, ...]
 
     @property
     def row(self) -> int:
@@ -87,6 +107,7 @@ def compute_buffers(
     places: tuple[int, ...],
     host: WeightTable,
     offloads: tuple[bool, ...],
+    caches: tuple[LayerCache, ...],
 ) -> list[int]:
     """Return the compute buffer per device and, last, in RAM, bytes.
 
@@ -98,8 +119,11 @@ def compute_buffers(
         places: Device of each block and of the output layer.
         host: Weights as RAM holds them, for copies made by devices that compute for it.
         offloads: Per device, whether it computes big batches for layers in RAM.
+        caches: Cache of every block.
     """
-    plan = _Plan(spec, dims, settings, profile, context_shape(settings, profile), places)
+    shape = context_shape(settings, profile)
+    visiting = _visiting(settings, places, caches)
+    plan = _Plan(spec, dims, settings, profile, shape, places, visiting)
     copies = _pipeline_copies(plan, len(offloads))
     sizes = [_device(plan, i, copies) for i in range(len(offloads))]
     if offloads and offloads[0]:
@@ -109,17 +133,40 @@ def compute_buffers(
 
 def _pipeline_copies(plan: _Plan, n_devices: int) -> int:
     """Return how many batches are in flight: llama.cpp overlaps devices when all is on them."""
-    all_on = HOST not in plan.places and plan.settings.n_cpu_moe == 0
+    all_on = (
+        HOST not in plan.places
+        and plan.settings.n_cpu_moe == 0
+        and not plan.profile.cpu_tensors
+        and plan.settings.offload_kqv is Switch.ON
+    )
     return _PIPELINE if n_devices > 1 and all_on else 1
+
+
+def _visiting(
+    settings: Settings, places: tuple[int, ...], caches: tuple[LayerCache, ...]
+) -> tuple[int, ...]:
+    """Return per block what its device copies of a cache that is kept in RAM, bytes.
+
+    With flash attention the next block's keys arrive while those of the last are still there.
+    """
+    if settings.offload_kqv is Switch.ON:
+        return (0,) * len(caches)
+    halves = 2 if settings.flash_attn is FlashAttn.OFF else 3
+    return tuple(
+        0 if place == HOST else cache.kv_bytes * halves // 2 + cache.state_bytes
+        for place, cache in zip(places, caches, strict=False)
+    )
 
 
 def _device(plan: _Plan, place: int, copies: int) -> int:
     layers = plan.layers(place)
     if not layers and plan.places[-1] != place:
         return 0
+    if not layers and copies == 1 and _is_short(plan.spec, plan.spec.n_layer - 1):
+        return _logits(plan)
     is_first = plan.places[0] == place
     streams = 2 if copies == 1 else 2 + copies * (1 if is_first else 2)
-    work = 2 * plan.spec.n_embd * plan.row
+    work = _arriving(plan, min(layers, default=plan.spec.n_layer))
     for layer in layers:
         d = plan.dims[layer]
         if layer < plan.settings.n_cpu_moe and d.experts_out:
@@ -131,6 +178,15 @@ def _device(plan: _Plan, place: int, copies: int) -> int:
     return max(total, _logits(plan)) if plan.places[-1] == place else total
 
 
+def _arriving(plan: _Plan, first: int) -> int:
+    """Return what comes from the block before ``first``, bytes: experts are added up here."""
+    rows = 2 * plan.spec.n_embd
+    in_ram = plan.places[first - 1] == HOST or first - 1 < plan.settings.n_cpu_moe
+    if first > 0 and in_ram and not _is_short(plan.spec, first - 1):
+        rows += plan.dims[first - 1].experts_out
+    return rows * plan.row
+
+
 def _host(plan: _Plan, copies: int) -> int:
     every = list(range(plan.spec.n_layer))
     n_rows = 2 if copies == 1 else 1 + copies
@@ -139,6 +195,9 @@ def _host(plan: _Plan, copies: int) -> int:
     if layers:
         work = max(_layer(plan, plan.dims[i], i, 3, with_q=True) for i in layers)
         total = max(total, _inputs(plan, every) + work)
+    if _attends_in_ram(plan):
+        work = max(_attention(plan, plan.dims[i], i, 2 * plan.spec.n_embd) for i in every)
+        total = max(total, _inputs(plan, every) + work * plan.row)
     for layer in range(min(plan.settings.n_cpu_moe, plan.spec.n_layer)):
         if plan.dims[layer].experts_out:
             work = _feed_forward(plan.dims[layer]) + 3 * plan.spec.n_embd
@@ -153,15 +212,18 @@ def _layer(plan: _Plan, d: LayerDims, layer: int, n_rows: int, *, with_q: bool) 
     residual = n_rows * plan.spec.n_embd
     is_hybrid = plan.spec.recurrent is not None
     q = d.q if with_q and not is_hybrid else 0
-    feed_forward = _feed_forward(d) + residual + q if d.ff or d.experts_out else 0
-    work = max(feed_forward, _attention(plan, d, layer, residual)) * plan.row
+    has_forward = (d.ff or d.experts_out) and not _is_short(plan.spec, layer)
+    feed_forward = _feed_forward(d) + residual + q if has_forward else 0
+    attention = _attention(plan, d, layer, residual) * plan.row + plan.visiting[layer]
+    work = max(feed_forward * plan.row, attention)
     return max(work, _recurrence(plan, d, n_rows)) if d.scan else work
 
 
 def _recurrence(plan: _Plan, d: LayerDims, n_rows: int) -> int:
     spec = plan.spec
-    # with batches in flight (more rows than 3) the parts of several overlap
-    overlap = 1 + (n_rows - 2) // _PIPELINE
+    # with batches in flight (more rows than 3) the parts of several overlap, but for a hybrid's:
+    # its masks lie between them
+    overlap = 1 if any(spec.n_head) else 1 + (n_rows - 2) // _PIPELINE
     rows = d.scan * overlap + (n_rows - 2 + any(spec.n_head)) * spec.n_embd
     states = spec.recurrent.n_embd_s + 3 * spec.recurrent.n_embd_r if spec.recurrent else 0
     return rows * plan.row + states * plan.shape.n_seq * _F32
@@ -201,6 +263,19 @@ def _inputs(plan: _Plan, layers: list[int]) -> int:
         mask = _FLASH_MASK if flash else _PLAIN_MASK
         total += _cells(plan, window=window) * mask + (0 if flash else width * _INDEX)
     return total * plan.shape.n_ubatch
+
+
+def _attends_in_ram(plan: _Plan) -> bool:
+    """Return whether attention may follow a cache kept in RAM, as it does in hybrids.
+
+    Where devices hold other blocks it does not, so both places are counted.
+    """
+    return plan.spec.recurrent is not None and plan.settings.offload_kqv is Switch.OFF
+
+
+def _is_short(spec: ModelSpec, layer: int) -> bool:
+    """Return whether behind its attention ``layer`` goes on with the rows of wanted logits."""
+    return layer == spec.n_layer - 1 and spec.arch not in _EVERY_ROW
 
 
 def _attends(spec: ModelSpec, layer: int) -> bool:

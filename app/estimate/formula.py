@@ -2,7 +2,7 @@
 
 from app.domain.memory import DeviceMemory
 from app.domain.model import ModelSpec
-from app.domain.settings import Settings
+from app.domain.settings import Settings, Switch
 from app.estimate.compute import ERROR_FRAC, compute_buffers, layer_dims
 from app.estimate.kv import LayerCache, is_swa, layer_caches
 from app.estimate.profile import (
@@ -10,12 +10,14 @@ from app.estimate.profile import (
     EngineProfile,
     FormulaDevice,
     context_shape,
+    with_split,
 )
 from app.estimate.row_split import share_rows
 from app.estimate.weights import (
     HOST,
     HOST_ALIGNMENT,
     WeightTable,
+    keep_in_ram,
     layer_devices,
     place_weights,
     repacked_blocks,
@@ -74,6 +76,10 @@ class Formula:
             has_host_buffer=bool(devices and devices[0].has_host_buffer),
             rope_layers=self._rope_layers,
         )
+        if self.profile.cpu_tensors:
+            weights = keep_in_ram(
+                self.spec, weights, places, settings, devices, self.profile.cpu_tensors
+            )
         if is_split:
             weights = share_rows(self.spec, weights, places, devices)
         names = [*(d.name for d in devices), HOST_NAME]
@@ -110,7 +116,8 @@ class Formula:
             # without layers and names the engine opens no device at all
             names = self._every_device if settings.n_gpu_layers > 0 else ()
         used = [self._by_name[name] for name in names if name in self._by_name]
-        return tuple(d for d, _ in used), tuple(t for _, t in used)
+        devices = with_split(tuple(d for d, _ in used), settings.tensor_split)
+        return devices, tuple(t for _, t in used)
 
     def _complete(
         self,
@@ -121,7 +128,9 @@ class Formula:
         names: list[str],
     ) -> tuple[DeviceMemory, ...]:
         caches = layer_caches(self.spec, settings, self.profile)
-        kv, states = self._cache_sums(caches, places, len(devices))
+        homes = places if settings.offload_kqv is Switch.ON else (HOST,) * len(places)
+        kv, states = _cache_sums(caches, homes, len(devices))
+        may_offload = settings.op_offload is Switch.ON
         computing = devices[:1] if self.profile.row_split else devices
         *on_devices, on_host = compute_buffers(
             self.spec,
@@ -130,7 +139,8 @@ class Formula:
             profile=self.profile,
             places=places,
             host=self._host,
-            offloads=tuple(d.has_op_offload for d in computing),
+            offloads=tuple(d.has_op_offload and may_offload for d in computing),
+            caches=caches,
         )
         compute = [*on_devices, *[0] * (len(devices) - len(computing)), on_host]
         shape = context_shape(settings, self.profile)
@@ -150,16 +160,16 @@ class Formula:
             )
         return tuple(parts)
 
-    def _cache_sums(
-        self, caches: tuple[LayerCache, ...], places: tuple[int, ...], n_devices: int
-    ) -> tuple[list[int], list[int]]:
-        kv = [0] * (n_devices + 1)
-        states = [0] * (n_devices + 1)
-        for cache, place in zip(caches, places, strict=False):
-            home = place if self.profile.offload_kqv else HOST
-            kv[home] += cache.kv_bytes
-            states[home] += cache.state_bytes
-        return kv, states
+
+def _cache_sums(
+    caches: tuple[LayerCache, ...], homes: tuple[int, ...], n_devices: int
+) -> tuple[list[int], list[int]]:
+    kv = [0] * (n_devices + 1)
+    states = [0] * (n_devices + 1)
+    for cache, home in zip(caches, homes, strict=False):
+        kv[home] += cache.kv_bytes
+        states[home] += cache.state_bytes
+    return kv, states
 
 
 def _every_device(devices: tuple[FormulaDevice, ...]) -> tuple[str, ...]:

@@ -1,5 +1,7 @@
 """What the formulas must know of the engine and of its devices, besides model and settings."""
 
+import msgspec
+
 from app.domain.record import Record
 from app.domain.settings import Settings
 
@@ -15,18 +17,19 @@ class EngineProfile(Record, frozen=True, kw_only=True):
         n_outputs_max: Rows of logits to reserve; ``None`` = one per slot (llama.cpp's own
             default is ``n_batch``).
         n_rs_seq: Extra recurrent states kept per slot for rollback.
-        offload_kqv: Keep the cache on the device of its layer instead of in RAM.
         repack: Whether the CPU keeps weights in a layout of its own (x86 with AVX2).
         row_split: Tensors are split by rows; cache and compute stay on the first device.
+        cpu_tensors: Tensors of blocks and output layer whose name this pattern is found in stay
+            in RAM, as with llama.cpp's ``--override-tensor PATTERN=CPU``; empty = none.
     """
 
     swa_full: bool = False
     kv_unified: bool = False
     n_outputs_max: int | None = None
     n_rs_seq: int = 0
-    offload_kqv: bool = True
     repack: bool = True
     row_split: bool = False
+    cpu_tensors: str = ""
 
 
 DEFAULT_PROFILE = EngineProfile()
@@ -102,3 +105,18 @@ def swa_cells(shape: ContextShape, n_swa: int, profile: EngineProfile) -> int:
 def pad(value: int, step: int) -> int:
     """Return ``value`` rounded up to a multiple of ``step``."""
     return -(-value // step) * step
+
+
+def with_split(devices: tuple[FormulaDevice, ...], tensor_split: str) -> tuple[FormulaDevice, ...]:
+    """Return ``devices`` with the shares of ``tensor_split``; devices it does not name get none.
+
+    Without shares, or with zeros only, llama.cpp goes by free memory.
+    """
+    shares = [float(n) for n in tensor_split.split(",")] if tensor_split else []
+    shares = (shares + [0.0] * len(devices))[: len(devices)]
+    if not any(shares):
+        return devices
+    return tuple(
+        msgspec.structs.replace(device, split=share)
+        for device, share in zip(devices, shares, strict=True)
+    )

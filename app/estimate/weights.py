@@ -150,6 +150,32 @@ def place_weights(
     return sums
 
 
+def keep_in_ram(
+    spec: ModelSpec,
+    weights: list[int],
+    places: tuple[int, ...],
+    settings: Settings,
+    devices: tuple[FormulaDevice, ...],
+    pattern: str,
+) -> list[int]:
+    """Return ``weights`` with the tensors in RAM whose name ``pattern`` is found in."""
+    rule, skipped, sums = re.compile(pattern), _draft_blocks(spec), list(weights)
+    for tensor in spec.tensors:
+        match = _BLOCK.match(tensor.name)
+        layer = int(match[1]) if match else spec.n_layer
+        if match and (layer >= spec.n_layer or layer in skipped):
+            continue
+        if not match and _group(spec.arch, tensor.name) != "outputs":
+            continue
+        is_kept = layer < settings.n_cpu_moe and _EXPERTS.search(tensor.name)
+        if places[layer] == HOST or is_kept or not rule.search(tensor.name):
+            continue
+        device = devices[places[layer]]
+        sums[places[layer]] -= pad(_stored_bytes(tensor, device.row_pad), device.alignment)
+        sums[HOST] += pad(tensor.n_bytes, HOST_ALIGNMENT)
+    return sums
+
+
 def repacks(tensor: TensorInfo) -> bool:
     """Return whether the CPU backend keeps ``tensor`` in its own layout."""
     n_rows = tensor.shape[1] if len(tensor.shape) >= _MATRIX_DIMS else 1

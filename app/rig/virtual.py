@@ -127,10 +127,7 @@ class VirtualRig:
     def dry_run(self, settings: Settings) -> MemoryEstimate:
         """Return the recorded need; it is final, so only the headroom comes on top."""
         truth = self._source.need(self.concrete(settings), settings.n_seq_max)
-        refused = truth is None or (
-            not truth.device_bytes and not OUTCOMES[truth.outcome].has_speed
-        )
-        if truth is None or refused:
+        if truth is None or not self._is_planned(settings, truth):
             why = "not recorded" if truth is None else OUTCOMES[truth.outcome].label
             return MemoryEstimate(
                 devices=(), source=MemorySource.REPLAY, verdict=Verdict.DOES_NOT_FIT, note=why
@@ -143,6 +140,13 @@ class VirtualRig:
         verdicts = {d.verdict for d in devices}
         worst = next((v for v in order if v in verdicts), Verdict.FITS)
         return MemoryEstimate(devices=devices, source=MemorySource.REPLAY, verdict=worst)
+
+    def _is_planned(self, settings: Settings, truth: Truth) -> bool:
+        """Whether a need is recorded; one without any bytes is, where no device is used."""
+        if truth.device_bytes or OUTCOMES[truth.outcome].has_speed:
+            return True
+        uses_device = bool(self._space.devices) and settings.n_gpu_layers > 0
+        return truth.outcome is Outcome.UNSUPPORTED and not uses_device
 
     def run_trial(self, request: TrialRequest) -> Iterator[RigEvent]:
         """Run one trial on the virtual clock."""

@@ -85,6 +85,11 @@ class Bounds:
             return False
         return all(self._leaves_headroom(d) for d in need.devices if d.device != HOST)
 
+    def leaves_room(self, settings: Settings) -> bool:
+        """Whether the headroom stays free on every device, whatever trials proved since."""
+        need = self._fits(settings)
+        return all(self._free_headroom(d) for d in need.devices if d.device != HOST)
+
     def refused(self, settings: Settings) -> bool:
         """Whether the engine would not even plan ``settings``."""
         return self._fits(settings).note is not None
@@ -108,6 +113,9 @@ class Bounds:
     def _leaves_headroom(self, device: DeviceMemory) -> bool:
         if device.total_bytes > self.ceiling.get(device.device, device.total_bytes):
             return False
+        return self._free_headroom(device)
+
+    def _free_headroom(self, device: DeviceMemory) -> bool:
         if device.free_bytes is None:
             return True
         headroom = self._headroom_bytes

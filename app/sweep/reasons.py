@@ -19,6 +19,7 @@ split_chosen         tensor_split, gain_pct
 gpu_gain             factor
 auto_fit_gain        gain_pct, n_gpu_layers
 auto_fit_equal       n_gpu_layers
+auto_fit_barred      n_gpu_layers, gain_pct
 threads_chosen       n_threads, instead, gain_pct
 ubatch_chosen        n_ubatch, instead, gain_pct
 flash_attn_off       gain_pct
@@ -218,6 +219,9 @@ def _references(search: Search, winner: Point, result: SweepResult) -> Iterator[
         layers = auto.settings.n_gpu_layers
         if round(gain) > 0:
             yield reason("auto_fit_gain", gain_pct=gain, n_gpu_layers=layers)
+        elif round(gain) < 0 and not search.may_win(auto.settings):
+            faster = round(100 * (winner.request_s / auto.request_s - 1), 1)
+            yield reason("auto_fit_barred", n_gpu_layers=layers, gain_pct=faster)
         else:
             yield reason("auto_fit_equal", n_gpu_layers=layers)
 

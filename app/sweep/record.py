@@ -7,7 +7,7 @@ import msgspec
 
 from app.domain.memory import MemoryEstimate
 from app.domain.outcome import Outcome
-from app.domain.settings import Settings
+from app.domain.settings import Settings, Switch
 from app.domain.sweep import SearchDevice, SweepPlan
 from app.domain.trial import Trial
 from app.rig.replay_file import FORMAT, Replay, ReplayPoint, SettingValue
@@ -122,6 +122,9 @@ def _stated(settings: Settings) -> dict[str, SettingValue]:
         stated["n_threads_batch"] = settings.n_threads_batch
     if settings.tensor_split:
         stated["tensor_split"] = settings.tensor_split
+    for name in ("offload_kqv", "op_offload"):
+        if getattr(settings, name) is Switch.OFF:
+            stated[name] = Switch.OFF
     stated["flash_attn"] = "off" if settings.flash_attn == "off" else "on"
     return stated
 

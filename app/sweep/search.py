@@ -112,12 +112,22 @@ class Search:
     def points(self) -> dict[Settings, Point]:
         """Return every configuration timed at the goal's depth."""
         found = self._timed(self.workload)
-        if not self.plan.request.pinned:
-            return found
         mark = msgspec.structs.replace
-        return {
-            s: p if self._keeps_pins(s) else mark(p, is_reference=True) for s, p in found.items()
-        }
+        return {s: p if self.may_win(s) else mark(p, is_reference=True) for s, p in found.items()}
+
+    def may_win(self, settings: Settings) -> bool:
+        """Whether ``settings`` are what the user asked for: references need not be."""
+        return self._keeps_pins(settings) and self._leaves_room(settings)
+
+    def _leaves_room(self, settings: Settings) -> bool:
+        """Whether what the user wants left free stays free (a pinned placement is insisted on)."""
+        request = self.plan.request
+        if request.headroom_bytes is None and not request.reserve_bytes:
+            return True
+        is_pinned = not {"n_gpu_layers", "n_cpu_moe"}.isdisjoint(request.pinned)
+        if is_pinned or settings.n_gpu_layers == 0:
+            return True
+        return self.bounds.leaves_room(settings)
 
     def _keeps_pins(self, settings: Settings) -> bool:
         """Whether ``settings`` are what the user pinned (the references are not)."""

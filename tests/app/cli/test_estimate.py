@@ -12,7 +12,7 @@ from app.domain.settings import Settings
 from app.domain.units import GIB, MIB
 from app.session import Estimate, IfClosed
 from tests.fakes.models import make_model
-from tests.fakes.recorded import RecordedMachine
+from tests.fakes.recorded import MACHINES, RecordedMachine
 
 ASLEEP = ("--engine-dir", "no-such-folder")  # an engine that was started would fail
 CARD = DeviceMemory(
@@ -126,3 +126,23 @@ def test_where_the_uncounted_parts_come_from(measured: tuple[str, ...], words: s
         measured_parts=measured,
     )  # fmt: skip
     assert source_text(estimated(part).estimate).endswith(words)
+
+
+def test_a_split_and_a_cache_in_ram_are_estimated(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two cards of a recorded machine: the split decides who holds what, RAM has the cache."""
+    monkeypatch.setenv("RIGTUNE_HOME", str(tmp_path / "home"))
+    model = str(make_model(tmp_path / "tiny.gguf", "llama"))
+    recorded = ("--replay", str(MACHINES / "two-nvidia"))
+    weights = {}
+    for split in ("1,0", "0,1"):
+        options = ("--tensor-split", split, "--offload-kqv", "off", "--json")
+        code = run([*recorded, "estimate", model, *options], RecordedMachine("no-gpu"))
+        assert code == 0
+        first, second, host = json.loads(capsys.readouterr().out)["devices"]
+        assert first["kv_cache_bytes"] == second["kv_cache_bytes"] == 0
+        assert host["kv_cache_bytes"] > 0
+        weights[split] = first["weights_bytes"], second["weights_bytes"]
+    assert weights["1,0"] == weights["0,1"][::-1]
+    assert 0 in weights["1,0"]

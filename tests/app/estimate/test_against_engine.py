@@ -1,19 +1,25 @@
 """The formula against the real engine's dry run, on every tiny architecture."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from app.domain.errors import ErrorInfo
 from app.domain.memory import DeviceMemory
-from app.domain.settings import FlashAttn, Settings
+from app.domain.settings import FlashAttn, Settings, Switch
+from app.domain.sweep import SearchDevice
+from app.domain.units import GIB, MIB
 from app.estimate.compute import ERROR_FRAC
 from app.estimate.formula import Formula
 from app.gguf import read_model
+from app.memory.memory import formula_device
 from app.rig.planner import plan_with
 from app.rig.process import Launch, WorkerProcess, drain, start_worker
 from tests.fakes.models import POPULAR, TINY_ARCHS, make_model, sparse_model
+from tests.fakes.rpc_device import rpc_device
 
 pytestmark = pytest.mark.engine
 
@@ -60,3 +66,45 @@ def test_tiny_models(worker: WorkerProcess, tmp_path: Path, arch: str, kind: str
 def test_popular_shapes(worker: WorkerProcess, tmp_path: Path, name: str) -> None:
     """The same for real tensor tables up to 120B."""
     check(worker, sparse_model(tmp_path / "sparse.gguf", name))
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[WorkerProcess]:
+    with ExitStack() as stack:
+        endpoints = tuple(stack.enter_context(rpc_device()) for _ in range(2))
+        process = drain(start_worker(Launch(rpc=endpoints)))
+        yield process
+        process.close()
+
+
+SHARED = ("llama", "qwen3moe", "gemma3", "deepseek2", "lfm2", "Llama-3.1-8B-Q4_K_M",
+          "Qwen3-30B-A3B-Q4_K_M", "gpt-oss-20b-MXFP4", "gemma-3-27b-Q4_K_M")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_split_and_switches(pair: WorkerProcess, tmp_path: Path, name: str) -> None:
+    """On two devices a split and a cache in RAM put every byte where the engine does."""
+    path = tmp_path / "shared.gguf"
+    model = make_model(path, name) if name in TINY_ARCHS else sparse_model(path, name)
+    spec = read_model(model)
+    assert pair.engine is not None
+    devices = tuple(
+        SearchDevice(id=d.name, kind=d.kind, backend=d.backend, total_bytes=GIB, free_bytes=GIB)
+        for d in pair.engine.devices
+    )
+    formula = Formula(spec, tuple(formula_device(d) for d in devices))
+    layers = (1, spec.n_layer // 2, spec.n_layer + 1)
+    for n, split, switch in product(layers, ("3,1", "1", "0,1"), Switch):
+        asked = Settings(
+            n_gpu_layers=n, devices=tuple(d.id for d in devices), tensor_split=split,
+            offload_kqv=switch, n_ctx=8192,
+        )  # fmt: skip
+        planned = plan_with(pair, str(model), asked)
+        assert not isinstance(planned, ErrorInfo), planned
+        for ours, engine in zip(formula.estimate(asked), planned, strict=True):
+            assert ours.weights_bytes == engine.weights_bytes
+            assert cache_bytes(ours) == cache_bytes(engine)
+            # too low by the error bar at most; a buffer below 1 MiB is all alignment
+            high = (ours.compute_bytes or 0) * (1 + ERROR_FRAC) + MIB
+            assert engine.compute_bytes is not None
+            assert engine.compute_bytes <= high

@@ -123,3 +123,10 @@ def test_error_bar_is_a_share_of_compute() -> None:
     formula = Formula(QWEN25_7B, (GPU,))
     on_gpu = formula.estimate(Settings(n_gpu_layers=2))[0]
     assert formula.error_bytes(on_gpu) == int((on_gpu.compute_bytes or 0) * ERROR_FRAC)
+
+
+def test_scores_of_a_whole_context_are_as_logged() -> None:
+    """Without window cache and flash attention 64 heads ask for 16,930 MiB at 131,072 tokens."""
+    spec = shaped(2880, 201088, 2880, 64, 64)
+    settings = Settings(n_gpu_layers=2, n_ctx=131072, flash_attn=OFF)
+    assert compute_mib(spec, settings, GPU)[0] == pytest.approx(16929.88, rel=0.04)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.model import ModelSpec
-from app.domain.settings import KV_TYPES, FlashAttn, Settings
+from app.domain.settings import KV_TYPES, FlashAttn, Settings, Switch
 from app.estimate.formula import Formula
 from app.estimate.profile import FormulaDevice
 from tests.fakes.shapes import a_spec, dense_tensors, moe_tensors
@@ -36,6 +36,9 @@ settings = st.builds(
     type_k=st.sampled_from(sorted(KV_TYPES)),
     type_v=st.sampled_from(sorted(KV_TYPES)),
     n_seq_max=st.integers(1, 4),
+    tensor_split=st.sampled_from(["", "1", "0,1", "3,1", "1,9"]),
+    offload_kqv=st.sampled_from(list(Switch)),
+    op_offload=st.sampled_from(list(Switch)),
 )
 
 
@@ -124,3 +127,46 @@ def test_no_layers_and_no_names_mean_no_device() -> None:
     assert [d.device for d in formula.estimate(Settings(n_gpu_layers=0))] == ["host"]
     named = formula.estimate(Settings(n_gpu_layers=0, devices=("RPC0",)))
     assert [d.device for d in named] == ["RPC0", "host"]
+
+
+def test_a_split_is_shares_of_the_layers_and_the_output_layer() -> None:
+    """``3,1`` gives the first device three quarters of the seven places, whatever is free."""
+    formula = Formula(DENSE, PAIR)
+    asked = Settings(n_gpu_layers=99, tensor_split="3,1")
+    assert formula.places(asked) == (0, 0, 0, 0, 0, 0, 1)
+    both = msgspec.structs.replace(asked, tensor_split="1,1")
+    assert formula.places(both) == (0, 0, 0, 0, 1, 1, 1)
+
+
+def test_a_split_may_leave_devices_out() -> None:
+    """A share that is 0 or missing gets no layer; zeros alone mean free memory."""
+    formula = Formula(DENSE, PAIR)
+    split = {s: formula.places(Settings(n_gpu_layers=99, tensor_split=s)) for s in SPLITS}
+    assert set(split["1"]) == {0}
+    assert set(split["0,1"]) == {1}
+    assert split["0,0"] == split[""] == (0, 0, 0, 1, 1, 1, 1)
+
+
+SPLITS = ("", "1", "0,1", "0,0")
+
+
+@given(spec=specs, asked=settings)
+def test_a_cache_in_ram_is_the_same_cache_elsewhere(spec: ModelSpec, asked: Settings) -> None:
+    """Without ``offload_kqv`` no device holds a cache, and RAM holds all of it."""
+    formula = Formula(spec, PAIR)
+    on = msgspec.structs.replace(asked, offload_kqv=Switch.ON)
+    off = msgspec.structs.replace(asked, offload_kqv=Switch.OFF)
+    *devices, host = formula.estimate(off)
+    assert {d.kv_cache_bytes for d in devices} <= {0}
+    assert host.kv_cache_bytes == sum(d.kv_cache_bytes or 0 for d in formula.estimate(on))
+
+
+@given(spec=specs, asked=settings)
+def test_computing_in_ram_never_needs_more_of_the_device(spec: ModelSpec, asked: Settings) -> None:
+    """Without ``op_offload`` a card keeps no copies of weights that lie in RAM."""
+    card = (FormulaDevice(name="CUDA0", split=1.0),)
+    totals = []
+    for switch in (Switch.ON, Switch.OFF):
+        changed = msgspec.structs.replace(asked, op_offload=switch, tensor_split="")
+        totals.append(sum(d.total_bytes for d in Formula(spec, card).estimate(changed)[:-1]))
+    assert totals[1] <= totals[0]

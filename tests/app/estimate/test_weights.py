@@ -1,5 +1,7 @@
 """Placement of tensors: llama.cpp's rule, and sizes that real runs have logged."""
 
+import re
+
 import pytest
 
 from app.domain.model import ModelSpec
@@ -178,3 +180,29 @@ def test_row_split_leaves_experts_whole() -> None:
     )
     experts = sum(t.n_bytes for t in moe().tensors if "_exps" in t.name)
     assert (parts[0].weights_bytes or 0) - (parts[1].weights_bytes or 0) >= experts
+
+
+EXPERTS = r"blk\.(0|1)\.ffn_(up|down|gate)_exps"
+
+
+def overridden(pattern: str, spec: ModelSpec, *, n_cpu_moe: int = 0) -> list[int]:
+    settings = Settings(n_gpu_layers=5, n_cpu_moe=n_cpu_moe)
+    parts = Formula(spec, (GPU,), EngineProfile(cpu_tensors=pattern)).estimate(settings)
+    return [p.weights_bytes or 0 for p in parts]
+
+
+def test_overrides_keep_what_they_name_in_ram() -> None:
+    """The pattern of ``--n-cpu-moe 2`` puts every byte where that setting does, not twice."""
+    spec = moe()
+    assert overridden(EXPERTS, spec) == weights(spec, 5, GPU, n_cpu_moe=2)
+    assert overridden(EXPERTS, spec, n_cpu_moe=2) == weights(spec, 5, GPU, n_cpu_moe=2)
+
+
+@pytest.mark.parametrize("pattern", ["attn_k", r"ffn_.*_exps\.weight", "^output", "nothing", "."])
+def test_overrides_lose_nothing(pattern: str) -> None:
+    """Whatever a pattern names moves from the device to RAM, whole; inputs are there already."""
+    spec = moe()
+    before, after = weights(spec, 5, GPU), overridden(pattern, spec)
+    named = sum(t.n_bytes for t in spec.tensors if re.search(pattern, t.name))
+    named -= sum(t.n_bytes for t in spec.tensors if pattern == "." and "token_embd" in t.name)
+    assert after == [before[0] - named, before[1] + named]

@@ -1,4 +1,23 @@
-"""Every malformation of a header ends in its own error, before anything is believed."""
+"""Every malformation of a header ends in its own error, before anything is believed.
+
+Every known kind of bad file and the tests that hold it, here unless another file is named:
+
+==== ==================================================================================
+E01  zero dimension (2), empty key, no tensor name
+E02  product (2), size wraps, padding wraps
+E04  alignment (4)
+E06  absurd tensor count, absurd pair count, more pairs than bytes
+E08  data_past_the_end, header_cut_anywhere, part_of_a_cut_file; test_source: paths (0 bytes)
+E09  test_magic: gguf_html, gguf_lfs_pointer
+E10  test_magic: gguf_big_endian, gguf_reversed_magic
+E11  version_2; test_magic: gguf_version_unsupported
+E13  bytes_that_are_no_utf8
+E14  test_reader: vocabulary_only_file
+E15  test_reader: model_without_first_block
+E16  test_reader: projector
+E17  test_shards: all
+==== ==================================================================================
+"""
 
 import struct
 from pathlib import Path

@@ -1,9 +1,34 @@
-"""Verdicts on machines whose owners logged what happened (shapes and figures as published)."""
+"""Verdicts on machines whose owners logged what happened (shapes and figures as published).
+
+Every logged run and the tests that hold it; without a file it is one of these:
+
+==== ==================================================================================
+A01  30b_moe; test_weights: 30b_moe; test_kv: unified pool; test_compute: moe_on_one_card
+A03  hybrid_that_failed; test_kv: hybrid (2); test_layers: qwen35_hybrid
+A04  test_kv: window of 128, larger batch
+A06  free_above_total; test_kv: two slots of their own
+A07  test_kv: four unified slots; test_compute: cpu_only; test_weights: repack
+A09  windows_card_was_projected; test_kv: window layers with other heads
+A10  test_kv: 27B (3); test_compute: full_offload, cpu_only
+A12  test_weights: row_split; test_kv: 8 KV heads; test_compute: full_offload
+A13  test_kv: the same at 40k; test_compute: cpu_only
+A15  test_kv: layers_without_attention
+A17  671b; test_kv: latent attention without its latent
+A19  test_kv: two KV heads, quantised
+A21  22b; test_kv: quantised at 48k
+A22  test_kv: one KV head; test_compute: full_offload; test_weights: tied_embedding
+A24  slots_cost_a_hybrid_layers; test_kv: rollback, 9B (2)
+A25  test_kv: Mamba (4), Falcon-H1; test_layers: pure_state
+A27  test_kv: without window cache (20B); test_compute: scores_of_a_whole_context
+A28  memory_of_an_apu
+==== ==================================================================================
+"""
 
 import pytest
 
 from app.domain.machine import GpuKind, HostInfo
 from app.domain.memory import DeviceMemory, Verdict
+from app.domain.model import RecurrentSpec
 from app.domain.settings import FlashAttn, Settings
 from app.domain.sweep import SearchDevice
 from app.domain.units import GIB, MIB
@@ -110,3 +135,60 @@ def test_memory_of_an_apu_is_its_backends(
         DeviceMemory(device="host", weights_bytes=0, kv_cache_bytes=0, total_bytes=600 * MIB),
     )
     assert judge(parts, Settings(n_gpu_layers=99), around, {}).verdict is expected
+
+
+def test_a_hybrid_that_failed_to_allocate_is_refused() -> None:
+    """26 of 65 layers at 128k: weights and cache fitted, 1,402 MiB of compute did not."""
+    logged = DeviceMemory(
+        device="CUDA0", weights_bytes=int(6096.65 * MIB), kv_cache_bytes=3584 * MIB,
+        recurrent_state_bytes=int(56.11 * MIB), compute_bytes=int(1401.75 * MIB),
+        total_bytes=11138 * MIB,
+    )  # fmt: skip
+    settings = Settings(n_gpu_layers=26, n_ctx=131072, n_ubatch=1024)
+    around = Surroundings(devices=(device(10372, 11866),), host=RAM)
+    assert judge((logged,), settings, around, {}).verdict is Verdict.DOES_NOT_FIT
+
+
+def test_a_windows_card_was_projected_alike() -> None:
+    """48 layers with two head sizes, ubatch 2048, four slots of one pool: 9,226 MiB, within 3 %."""
+    windowed = tuple(i % 6 != 5 for i in range(48))
+    spec = a_spec(
+        n_layer=48, n_embd=3840, n_vocab=262144, n_head=16, n_swa=1024, swa_layers=windowed,
+        n_head_kv=tuple(8 if w else 1 for w in windowed),
+        k_dim=tuple(256 if w else 512 for w in windowed),
+        tensors=dense_tensors(
+            n_layer=48, n_embd=3840, n_vocab=262144, n_ff=15360, n_q=4096, n_kv=2048
+        ),
+    )  # fmt: skip
+    profile = EngineProfile(kv_unified=True)
+    card = device(11312, 12084, backend="Vulkan")
+    settings = Settings(n_gpu_layers=49, n_ctx=8192, n_ubatch=2048, n_seq_max=4)
+    gpu = Memory(spec, (card,), RAM, profile=profile).estimate(settings).devices[0]
+    buffers = (gpu.kv_cache_bytes or 0) + (gpu.compute_bytes or 0)
+    assert buffers / MIB + 6637.63 == pytest.approx(9226, rel=0.03)
+
+
+def test_slots_cost_a_hybrid_layers() -> None:
+    """Each slot has a state of its own: with four a small card holds fewer layers."""
+    recurrent = RecurrentSpec(
+        layers=tuple(i for i in range(32) if i % 4 != 3),
+        n_embd_r=3 * (4096 + 2 * 16 * 128), n_embd_s=128 * 4096,
+    )  # fmt: skip
+    spec = a_spec(
+        arch="qwen35", n_layer=32, n_embd=4096, n_vocab=248320, n_head=16, k_dim=256,
+        n_head_kv=tuple(4 if i % 4 == 3 else 0 for i in range(32)), recurrent=recurrent,
+        tensors=dense_tensors(
+            n_layer=32, n_embd=4096, n_vocab=248320, n_ff=12288, n_q=4096, n_kv=1024, kind="q6_K"
+        ),
+    )  # fmt: skip
+    profile = EngineProfile(kv_unified=True)
+    memory = Memory(spec, (device(5173, 6144, backend="Vulkan"),), RAM, profile=profile)
+    most = [
+        memory.max_n_gpu_layers(
+            Settings(n_gpu_layers=0, n_ctx=8192, n_ubatch=2048, n_seq_max=slots)
+        )
+        for slots in (1, 4)
+    ]
+    assert most[0] is not None
+    assert most[1] is not None
+    assert 0 < most[1] < most[0]

@@ -108,6 +108,41 @@ def test_pins_are_kept() -> None:
         assert {getattr(a, name) for a in asked} == {value}
 
 
+@pytest.mark.parametrize("kept", ["headroom_bytes", "reserve_bytes"])
+def test_a_reference_that_takes_what_stays_free_cannot_win(kept: str) -> None:
+    """What the user wants left free binds the answer, its knee and every tie; llama.cpp's own
+    fit, which ignores it, is shown beside them and said to break it.
+    """
+    rig = Reserving(machine(free_bytes=6 * GIB))
+    if kept == "reserve_bytes":
+        rig.reserve_bytes = 4 * GIB
+    result = search(rig, msgspec.convert({kept: 4 * GIB}, SweepRequest))
+    assert result.recommended is not None
+    assert result.knee is not None
+    assert result.baseline_auto_fit is not None
+    for answer in (result.recommended, result.knee):
+        assert answer.settings.n_gpu_layers > 0
+        assert sum(answer.device_bytes.values()) <= 2 * GIB
+    assert result.baseline_auto_fit.settings.n_gpu_layers > result.recommended.settings.n_gpu_layers
+    codes = {r.code for r in result.reasons}
+    assert "auto_fit_barred" in codes
+    assert "auto_fit_equal" not in codes
+
+
+class Reserving(SimulatedRig):
+    """The same machine, judged with memory that something else will take."""
+
+    reserve_bytes = 0
+
+    @override
+    def dry_run(self, settings: Settings) -> MemoryEstimate:
+        need = super().dry_run(settings)
+        devices = tuple(
+            msgspec.structs.replace(d, reserve_bytes=self.reserve_bytes) for d in need.devices
+        )
+        return msgspec.structs.replace(need, devices=devices)
+
+
 def test_disturbed_trial_is_repeated_once() -> None:
     """A trial that something disturbed is asked for once more, not for ever."""
     rig = SimulatedRig(machine(disturbed_frac=1.0))

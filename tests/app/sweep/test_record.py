@@ -1,11 +1,12 @@
 """A recorded search replays to the same recommendation."""
 
+from itertools import product
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from app.domain.events import SweepFinished
+from app.domain.events import SweepFinished, TrialFinished
 from app.domain.sweep import SweepRequest
 from app.domain.units import GIB
 from app.rig.replay import ReplayRig
@@ -110,3 +111,36 @@ def test_planned_points_do_not_hide_measured_ones() -> None:
     made = recorded(plan, result.trials, dry_runs)
     measured = [p.settings for p in made.points if p.decode_tok_s is not None]
     assert not [p for p in made.points if p.outcome == "unsupported" and p.settings in measured]
+
+
+def test_contexts_only_planned_on_the_cpu_still_fit(tmp_path: Path) -> None:
+    """Without a card a need has no bytes: the larger context that fitted fits again."""
+    points = [
+        msgspec.structs.replace(
+            point(0, 10.0, 0, depth=depth, prefill_tok_s=100.0, n_ctx=n_ctx), device_bytes={}
+        )
+        for n_ctx, depth in product((4096, 8192, 16384, 32768), (0, 2048, 3840))
+    ]
+    made = msgspec.structs.replace(replay(points, n_layer=16, free_bytes=GIB), devices=())
+    rig, dry_runs, first = ReplayRig(made), DryRuns(), None
+    plan = plan_for(rig)
+    for event in run_sweep(plan, rig, (), dry_runs):
+        if isinstance(event, SweepFinished):
+            first = event.result
+    assert first is not None
+    write_replay(recorded(plan, first.trials, dry_runs), tmp_path / "cpu.json")
+    again = search(ReplayRig(tmp_path / "cpu.json"))
+    longest = [max(p.n_ctx for p in r.context_curve if p.fits) for r in (first, again)]
+    assert longest[0] == 32768
+    assert longest[1] == longest[0]
+
+
+def test_switches_that_were_off_are_stated() -> None:
+    """A recording made without KV offload says so: with it the machine may behave otherwise."""
+    rig, dry_runs = SimulatedRig(machine()), DryRuns()
+    request = SweepRequest(pinned={"offload_kqv": "off"})
+    plan = plan_for(rig, request)
+    trials = [e.trial for e in run_sweep(plan, rig, (), dry_runs) if isinstance(e, TrialFinished)]
+    made = recorded(plan, trials, dry_runs)
+    assert trials
+    assert {p.settings["offload_kqv"] for p in made.points if p.decode_tok_s} == {"off"}
