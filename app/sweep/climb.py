@@ -37,9 +37,11 @@ def climb(
         settings = ladder[index].of(at)
         if not s.is_dominated(settings):
             check = low is not None and has_spilled
-            point = yield from s.measure(
-                "layers", settings, spare=CHECK_SPARE if check else 0, essential=not check
-            )
+            point = _seen_to_grow(s, settings)
+            if point is None:
+                point = yield from s.measure(
+                    "layers", settings, spare=CHECK_SPARE if check else 0, essential=not check
+                )
             if point is None or not (point.is_clean or point.grew or point.is_memory):
                 break  # no budget, or not a matter of memory: the next would fail alike
         if point is not None and point.is_clean:
@@ -59,6 +61,12 @@ def climb(
     if low is None or tuned is None:
         return None
     return low, (yield from _with_knobs(s, ladder[low], at, tuned))
+
+
+def _seen_to_grow(s: Search, settings: Settings) -> Point | None:
+    """Return what a few tokens said, if that is enough where time is short: it does not fit."""
+    look = s.looked_at(settings, layers.probe_workload(s)) if s.is_quick else None
+    return look if look is not None and look.grew and s.trusts_growth else None
 
 
 def _with_threads(base: Settings, tuned: Settings) -> Settings:

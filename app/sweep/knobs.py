@@ -32,6 +32,12 @@ def tune(s: Search, at: Settings, *, has_cpu_part: bool) -> Asking[Settings]:
     start = at
     if has_cpu_part:
         at = yield from tune_threads(s, at)
+    return (yield from tune_contexts(s, at, start))
+
+
+def tune_contexts(s: Search, at: Settings, start: Settings | None = None) -> Asking[Settings]:
+    """Return ``at`` with the fastest batch, flash attention and KV type; ``start`` is timed."""
+    start = at if start is None else start
     at = yield from _tune_ubatch(s, at, start)
     if at != start:
         yield from s.measure("knobs", at, reps=reps(s))

@@ -83,7 +83,7 @@ def shape(s: Search, base: Settings, ladder: tuple[Rung, ...], spare: int) -> As
     """Look between measured rungs where the curve turns: silent spills and slow devices."""
     for _ in range(MAX_BISECTIONS):
         curve = curve_of(s, base, ladder)
-        index = _suspicious(curve)
+        index = _suspicious(curve) or _between(s, curve)
         if index is None:
             return
         point = yield from s.measure("layers", ladder[index].of(base), spare=spare)
@@ -126,6 +126,16 @@ def _suspicious(curve: list[tuple[int, Point]]) -> int | None:
             return (index + after) // 2
         return None
     return _bend(curve)
+
+
+def _between(s: Search, curve: list[tuple[int, Point]]) -> int | None:
+    """Return the rung between the only two measured, if the lower is faster and the CPU is not."""
+    decode_s = s.cpu_decode_s()
+    if len(curve) != 2 or decode_s is None or not curve[0][0]:
+        return None
+    (low, first), (high, second) = curve
+    is_hump = is_slower(second, first) and decode_s > s.shallow_decode_s(first)
+    return (low + high) // 2 if is_hump and high - low > 1 else None
 
 
 def _is_straight(curve: list[tuple[int, Point]]) -> bool:

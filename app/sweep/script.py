@@ -12,8 +12,10 @@ from app.sweep.climb import climb
 from app.sweep.context import context_curve, longest_context
 from app.sweep.finals import finals
 from app.sweep.ladder import Rung, rung_of
+from app.sweep.points import Point
 from app.sweep.search import Asking, Search
 from app.sweep.soak import soak
+from app.sweep.speed_model import mapped
 from app.sweep.start import base_settings, device_groups, kind_of
 
 CPU_IN_REACH = 1.3  # the CPU's own threads are tried when it is within this factor of the best
@@ -54,7 +56,8 @@ def _on_devices(s: Search, group: tuple[str, ...]) -> Asking[bool]:
         top = 0  # the user insists on this placement
     if top is None:
         return False
-    if top < len(ladder) - 1 or kind_of(s.plan, group) != "discrete" or len(ladder) == 1:
+    fits_on_card = top == len(ladder) - 1 > 0 and kind_of(s.plan, group) == "discrete"
+    if s.is_quick or not fits_on_card:
         yield from layers.probe(s, ladder[top].of(base))
     found = yield from climb(s, base, ladder, top)
     if found is None:
@@ -64,6 +67,9 @@ def _on_devices(s: Search, group: tuple[str, ...]) -> Asking[bool]:
     if not s.is_quick:
         yield from _auto_fit(s, base, at)
     yield from layers.cpu_look(s, base)
+    if _is_strange(s, low):
+        # what is wrong there has to be found with few loads
+        yield from _middle(s, base, at, s.ladder, low)
     yield from _prompt_on_device(s, base)
     if not s.is_quick or _cpu_may_lead(s):
         yield from layers.cpu_reference(s, base)
@@ -105,6 +111,7 @@ def _middle(
     top = s.point(s.ladder[low].of(base)) if ladder is s.ladder else None
     # the CPU or fewer layers lead: something is wrong at the top, and nobody said what
     is_odd = top is not None and best is not None and best.request_s < top.request_s / ODD
+    is_odd = is_odd or _is_strange(s, low)
     if low < 4 or not s.bounds.ok(settings) or (s.is_quick and not is_odd):
         return
     point = yield from s.measure("layers", settings, spare=0 if is_odd else 4)
@@ -129,8 +136,10 @@ def _branch(s: Search, at: Settings, spare: int) -> Asking[tuple[Rung, ...]]:
         return s.experts
     plain = yield from s.measure("layers", s.layers[index].of(at), spare=spare)
     best = s.best()
-    led = plain is not None and best is not None and plain.settings == best.settings
-    return s.layers if led else s.experts
+    if plain is None or best is None or plain.settings != best.settings:
+        return s.experts
+    yield from knobs.tune_contexts(s, s.as_asked(plain.settings))
+    return s.layers
 
 
 def _pinned_weights(s: Search, spare: int) -> Asking[None]:
@@ -144,8 +153,16 @@ def _trade(s: Search, at: Settings, ladder: tuple[Rung, ...], spare: int) -> Ask
     """Weigh batch and KV type against layers, with the load mode that leads."""
     best = s.best()
     if best is not None and best.settings.devices == at.devices:
-        at = msgspec.structs.replace(at, load_mode=best.settings.load_mode)
+        at = msgspec.structs.replace(at, load_mode=_worthwhile_load_mode(s, best))
     yield from trade.trade(s, at, ladder, spare)
+
+
+def _worthwhile_load_mode(s: Search, best: Point) -> LoadMode:
+    """Return how ``best`` loads its weights; mapped where copying them gained nothing there."""
+    twin = s.points().get(mapped(best.settings))
+    if twin is None or best.request_s <= (1 - knobs.LEAST_GAIN_FRAC) * twin.request_s:
+        return best.settings.load_mode
+    return LoadMode.MMAP
 
 
 def _prompt_on_device(s: Search, base: Settings) -> Asking[None]:
@@ -175,6 +192,11 @@ def _cpu_may_lead(s: Search) -> bool:
     """Whether the CPU's first look is better than what the device does in an empty context."""
     best, decode_s = s.best(), s.cpu_decode_s()
     return best is not None and decode_s is not None and decode_s < s.shallow_decode_s(best)
+
+
+def _is_strange(s: Search, low: int) -> bool:
+    """Whether the CPU seems faster than everything on the device, with little time to see why."""
+    return s.is_quick and low == len(s.ladder) - 1 and _cpu_may_lead(s)
 
 
 def _cpu_if_in_reach(s: Search, base: Settings) -> Asking[None]:

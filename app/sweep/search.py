@@ -10,7 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from app.domain.outcome import OUTCOMES, Outcome
-from app.domain.settings import FlashAttn, Settings
+from app.domain.settings import FlashAttn, LoadMode, Settings
 from app.domain.sweep import BUDGETS, BudgetName, SweepPlan
 from app.domain.trial import Trial, TrialRequest, Workload
 from app.sweep.cost import affordable, fastest, timed_s
@@ -28,7 +28,7 @@ from app.sweep.points import (
     usable,
 )
 from app.sweep.proven import Proven
-from app.sweep.speed_model import SpeedModel, family_of
+from app.sweep.speed_model import SpeedModel, family_of, mapped
 
 T = TypeVar("T")
 Asking = Generator[TrialRequest, Trial, T]
@@ -165,10 +165,19 @@ class Search:
         """Return what the cheap workload says about ``settings``."""
         return self._find(settings, self.screens())
 
+    def looked_at(self, settings: Settings, workload: Workload) -> Point | None:
+        """Return what ``workload`` says about ``settings``."""
+        return self._find(settings, self._timed(workload))
+
     def is_screened(self, knobs: Settings) -> bool:
-        """Whether the cheap workload ran with ``knobs``, on whatever placement."""
-        family = family_of(knobs)
-        return any(family_of(s) == family for s in self.screens())
+        """Whether the cheap workload ran with the attention and cache of ``knobs``."""
+        wanted = (family_of(knobs).flash_attn, knobs.type_k, knobs.type_v)
+        return any((family_of(s).flash_attn, s.type_k, s.type_v) == wanted for s in self.screens())
+
+    def knows_copied(self) -> bool:
+        """Whether copied and mapped weights were both timed with the same knobs and placement."""
+        seen = {p.settings for p in self.clean() if p.settings.devices}
+        return any(s.load_mode is LoadMode.NONE and mapped(s) in seen for s in seen)
 
     def screens(self) -> dict[Settings, Point]:
         """Return every configuration timed with the cheap workload."""
@@ -255,8 +264,8 @@ class Search:
             return None if need.note else sum(need.device_bytes().values())
 
         return SpeedModel(
-            self.points().values(),
-            screened.values(),
+            (p for p in self.points().values() if not p.disturbed),
+            (p for p in screened.values() if not p.disturbed),
             ladder,
             self.demand,
             rung_bytes,
@@ -352,7 +361,8 @@ class Search:
 
         nearest = min(timed, key=distance)
         fewer = settings.n_gpu_layers < nearest.request.settings.n_gpu_layers
-        factor = UNMEASURED_RUNG_FACTOR if fewer else 1.0
+        spilled = (nearest.shared_growth_bytes or 0) > SPILL_BYTES
+        factor = UNMEASURED_RUNG_FACTOR if fewer and not spilled else 1.0
         prefill_s, decode_s = fastest(nearest)
         smaller_batch = max(1.0, nearest.request.settings.n_ubatch / settings.n_ubatch)
         return factor * smaller_batch * prefill_s, factor * decode_s
@@ -429,8 +439,8 @@ class Search:
         if not is_disturbed(trial) or self._stays_hot():
             return False
         best = self.best()
-        if best is None or not usable(trial):
-            return True
+        if best is None or not usable(trial) or trial.request.workload == self.screen:
+            return True  # what a look says is carried over to other placements
         prefill_s, decode_s = fastest(trial)
         time_s = self.demand.n_prompt * prefill_s + self.demand.n_gen * decode_s
         return time_s <= DISTURBED_FRAC * best.request_s

@@ -89,16 +89,36 @@ class SpeedModel:
             return twin
         if own:
             base = self._families[self._base_family()]
-            of_cache = _acts_on_device(family, self._base_family())
-            return self._shifted(self._on_line(base, index), own, base, index, of_cache=of_cache)
+            related = family, self._base_family()
+            return self._shifted(self._on_line(base, index), own, base, index, related)
+        composed = self._composed(family, index)
+        if composed is not None:
+            return composed
         screened = self._screened.get(family, {})
         known = max(self._families, key=lambda f: self._kinship(f, family, screened))
         expected = self.phases(known, index)
         if expected is None:
             return None
-        of_cache = _acts_on_device(family, known)
         base = self._screened.get(known, {})
-        return self._shifted(expected, screened, base, index, of_cache=of_cache)
+        return self._shifted(expected, screened, base, index, (family, known))
+
+    def _composed(self, family: Settings, index: int) -> Phases | None:
+        """Return what a cache that was never timed with this batch does with it.
+
+        The batch acts on the prompt and the cache on the layers on the device: each keeps its part.
+        """
+        if family in self._screened:
+            return None
+        for other in self._screened:
+            plain = _with_cache(other, self._base_family())
+            if not _same_cache(other, family) or other == plain or plain not in self._screened:
+                continue
+            expected = self.phases(_with_cache(family, plain), index)
+            if expected is None:
+                return None
+            own, base = self._screened[other], self._screened[plain]
+            return self._shifted(expected, own, base, index, (other, plain))
+        return None
 
     def _base_family(self) -> Settings:
         return max(self._families, key=lambda f: (bool(f.devices), len(self._families[f])))
@@ -116,12 +136,12 @@ class SpeedModel:
         if family.load_mode is LoadMode.MMAP:
             return None
         for known, own in self._families.items():
-            mapped = self._families.get(_mapped(known), {})
-            shared = set(own) & set(mapped)
+            twin = self._families.get(mapped(known), {})
+            shared = set(own) & set(twin)
             if known.load_mode is family.load_mode and shared:
                 rung = min(shared, key=lambda i: abs(i - index))
-                expected = self.phases(_mapped(family), index)
-                a, b = own[rung], mapped[rung]
+                expected = self.phases(mapped(family), index)
+                a, b = own[rung], twin[rung]
                 return expected and (expected[0] * a[0] / b[0], expected[1] * a[1] / b[1])
         return None
 
@@ -138,7 +158,10 @@ class SpeedModel:
         """Interpolate; beyond the ends continue the line, never below a tenth."""
         if index in line:
             return line[index]
-        known = sorted(line)
+        layers = self._ladder[index].n_gpu_layers
+        alike = [k for k in sorted(line) if self._ladder[k].n_gpu_layers == layers]
+        # what experts cost shows best between rungs that differ in experts alone
+        known = alike if len(alike) > 1 else sorted(line)
         if len(known) == 1:
             return self._from_cpu(line[known[0]], known[0], index)
         above = [k for k in known if k > index]
@@ -191,35 +214,46 @@ class SpeedModel:
         own: Mapping[int, Phases],
         base: Mapping[int, Phases],
         index: int,
-        *,
-        of_cache: bool,
+        related: tuple[Settings, Settings],
     ) -> Phases:
         """Return ``expected`` of the base family as the other family would have it.
 
-        Two shared rungs give a difference that is linear in rungs (a batch acts on the layers in
-        RAM); one gives a factor, or where the families differ in their cache (``of_cache``) a
-        difference per layer on the device; none leaves it.
+        Families that differ in their cache differ per layer on the device. Kin decode alike.
+        Otherwise two shared rungs give a difference that is linear in rungs (a batch acts on the
+        layers in RAM) and one gives a factor; none leaves it.
         """
-        shared = sorted(set(own) & set(base), key=lambda i: (abs(i - index), i))[:2]
-        if len(shared) == 2:
-            gaps = {i: _minus(own[i], base[i]) for i in shared}
-            gap = self._mix(gaps, sorted(shared), index)
-            return (
-                max(expected[0] + gap[0], expected[0] / 10),
-                max(expected[1] + gap[1], expected[1] / 10),
-            )
         if not own or not base:
             return expected
-        nearest = min(own, key=lambda i: abs(i - index))
-        there = self._on_line(base, nearest)
-        layers = self._ladder[nearest].n_gpu_layers
-        if of_cache and layers:
-            gap, share = _minus(own[nearest], there), self._ladder[index].n_gpu_layers / layers
-            return (
-                max(expected[0] + share * gap[0], expected[0] / 10),
-                max(expected[1] + share * gap[1], expected[1] / 10),
-            )
-        return expected[0] * own[nearest][0] / there[0], expected[1] * own[nearest][1] / there[1]
+        shared = sorted(set(own) & set(base), key=lambda i: (abs(i - index), i))
+        if _acts_on_device(*related):
+            gap = self._gap_per_layer(own, base, shared)
+            if gap is not None:
+                n = self._ladder[index].n_gpu_layers
+                return _plus(expected, (n * gap[0], n * gap[1]))
+        if len(shared) > 1:
+            shared = sorted(shared[:2])
+            gaps = {i: _minus(own[i], base[i]) for i in shared}
+            shifted = _plus(expected, self._mix(gaps, shared, index))
+        else:
+            nearest = min(own, key=lambda i: abs(i - index))
+            there = self._on_line(base, nearest)
+            ratio = own[nearest][0] / there[0], own[nearest][1] / there[1]
+            shifted = expected[0] * ratio[0], expected[1] * ratio[1]
+        are_kin = kin_of(related[0]) == kin_of(related[1])
+        return (shifted[0], expected[1]) if are_kin else shifted
+
+    def _gap_per_layer(
+        self, own: Mapping[int, Phases], base: Mapping[int, Phases], shared: list[int]
+    ) -> Phases | None:
+        """Return the difference per layer on the device that fits all ``shared`` rungs best."""
+        rungs = shared or [min(own, key=lambda i: -self._ladder[i].n_gpu_layers)]
+        layers = [self._ladder[i].n_gpu_layers for i in rungs]
+        if not any(layers):
+            return None
+        gaps = [_minus(own[i], self._on_line(base, i)) for i in rungs]
+        scale = sum(n * n for n in layers)
+        weighed = [(n * g[0], n * g[1]) for n, g in zip(layers, gaps, strict=True)]
+        return sum(w[0] for w in weighed) / scale, sum(w[1] for w in weighed) / scale
 
 
 def family_of(settings: Settings) -> Settings:
@@ -231,7 +265,8 @@ def family_of(settings: Settings) -> Settings:
     return msgspec.structs.replace(settings, n_gpu_layers=0, n_cpu_moe=0, flash_attn=flash)
 
 
-def _mapped(family: Settings) -> Settings:
+def mapped(family: Settings) -> Settings:
+    """Return ``family`` with its weights mapped from the file."""
     return msgspec.structs.replace(family, load_mode=LoadMode.MMAP)
 
 
@@ -239,6 +274,22 @@ def _acts_on_device(family: Settings, other: Settings) -> bool:
     """Whether the families differ in what acts on the layers on the device: the cache."""
     keys = ("flash_attn", "type_k", "type_v")
     return any(getattr(family, k) != getattr(other, k) for k in keys)
+
+
+def _same_cache(family: Settings, other: Settings) -> bool:
+    return not _acts_on_device(family, other)
+
+
+def _with_cache(family: Settings, other: Settings) -> Settings:
+    """Return ``family`` with the cache and attention of ``other``."""
+    return msgspec.structs.replace(
+        family, flash_attn=other.flash_attn, type_k=other.type_k, type_v=other.type_v
+    )
+
+
+def _plus(times: Phases, gap: Phases) -> Phases:
+    """Add, but never go below a tenth."""
+    return max(times[0] + gap[0], times[0] / 10), max(times[1] + gap[1], times[1] / 10)
 
 
 def _minus(a: Phases, b: Phases) -> Phases:

@@ -108,14 +108,15 @@ def pinned_weights(s: Search, at: Settings, spare: int) -> Asking[None]:
     if gain < LEAST_GAIN_FRAC:
         return
     spare = min(spare, 1) if gain > CLEAR_GAIN - 1 else spare
-    pinned = msgspec.structs.replace(at, load_mode=LoadMode.NONE)
+    # as it was asked for: other questions about copied weights then know this answer
+    pinned = msgspec.structs.replace(s.as_asked(at), load_mode=LoadMode.NONE)
     if s.bounds.ok(pinned) and not _is_known_to_gain_nothing(s, pinned, point):
         yield from s.measure("load_mode", pinned, reps=reps(s), spare=spare)
 
 
 def _is_known_to_gain_nothing(s: Search, pinned: Settings, mapped: Point) -> bool:
     """Whether copied weights were timed elsewhere and promise nothing here."""
-    if not any(p.settings.load_mode is LoadMode.NONE and p.settings.devices for p in s.clean()):
+    if not s.knows_copied():
         return False
     ladder = s.experts if mapped.rung in s.experts else s.layers
     guess = s.model(ladder).predict(pinned)
