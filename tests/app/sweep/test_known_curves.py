@@ -51,11 +51,7 @@ def test_known_curves(name: str) -> None:
     assert result.n_model_loads <= BUDGETS[BudgetName.STANDARD].max_loads
 
 
-# with 3 minutes and 6 loads these are too many steps away
-NOT_QUICK = {"b08_two_cards_spill", "b09_busy_desktop"}
-
-
-@pytest.mark.parametrize("name", sorted(set(KNOWN) - NOT_QUICK))
+@pytest.mark.parametrize("name", KNOWN)
 def test_known_curves_quickly(name: str) -> None:
     """The quick search finds the same layers, within its own budget."""
     result = known(name, BudgetName.QUICK)

@@ -11,7 +11,7 @@ from app.domain.units import GIB
 from app.rig.replay import ReplayRig
 from app.rig.simulated import SimulatedRig
 from app.sweep.plan import make_plan
-from tests.fakes.rigs import GOLDEN, machine, plan_for, point, replay
+from tests.fakes.rigs import GOLDEN, machine, plan_for, point, replay, search
 
 
 def plan(request: SweepRequest | None = None, **changes: Any) -> SweepPlan:
@@ -113,6 +113,18 @@ def test_unknown_device_and_type() -> None:
 def test_model_larger_than_the_machine() -> None:
     """A model larger than RAM and VRAM together is refused before anything loads."""
     assert refused(SweepRequest(), layer_bytes=4 * GIB) == "model_too_large"
+
+
+def test_a_model_larger_than_the_machine_if_insisted() -> None:
+    """Pinned to mapped weights it is searched to the end, and said to be read from the file."""
+    rig = SimulatedRig(machine(layer_bytes=4 * GIB))
+    request = SweepRequest(pinned={"load_mode": "mmap"})
+    assert "streams_from_file" in plan_for(rig, request).notes
+    result = search(rig, request)
+    assert result.recommended is not None
+    assert {t.request.settings.load_mode for t in result.trials} == {"mmap"}
+    assert result.recommended.settings.n_gpu_layers < 33
+    assert result.n_model_loads <= BUDGETS[request.budget].max_loads
 
 
 def test_context_beyond_the_trained_one() -> None:
