@@ -9,13 +9,15 @@ from app.domain.sweep import SweepRequest
 from app.domain.trial import Trial, Workload
 from app.sweep.compare import is_slower
 from app.sweep.cost import fastest, timed_s
+from app.sweep.known import PROBE_STAGE
 from app.sweep.ladder import Rung, expert_ladder, layer_ladder
 from app.sweep.points import Point, usable
-from app.sweep.search import PROBE, PROBE_STAGE, Asking, Search
+from app.sweep.search import Asking, Search
 
 CPU_REFERENCE_S = 60.0  # the CPU reference runs when it is expected to take no longer
 BEND_FRAC = 0.03  # a rung this much slower than the line through smaller ones is suspicious
 MAX_BISECTIONS = 6
+PROBE = Workload(n_prompt=64, n_gen=16, depth=0)
 
 
 def probe(s: Search, settings: Settings) -> Asking[None]:

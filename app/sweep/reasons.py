@@ -54,10 +54,7 @@ from 1, of the trial that rejected it.
 
 from collections.abc import Callable, Iterator
 
-import msgspec
-
 from app.domain.outcome import OUTCOMES
-from app.domain.settings import FlashAttn, LoadMode, Settings
 from app.domain.sweep import GOAL_WORKLOADS, Reason, SweepResult, SweepStatus
 from app.domain.trial import Trial
 from app.domain.units import GIB, MIB
@@ -66,6 +63,7 @@ from app.sweep.context import floor_tok_s
 from app.sweep.ladder import HOST, rung_of
 from app.sweep.pick import is_decided, runner_up
 from app.sweep.points import Point, is_disturbed
+from app.sweep.reasons_knobs import against, explain_knobs, gain_pct
 from app.sweep.reasons_time import explain_time, reason
 from app.sweep.search import Search
 from app.sweep.soak import explain_soak
@@ -82,8 +80,8 @@ _Part = Callable[[Search, Point, SweepResult], Iterator[Reason]]
 def explain(search: Search, winner: Point, result: SweepResult) -> tuple[Reason, ...]:
     """Return the reasons for ``winner``, most important first."""
     parts: tuple[_Part, ...] = (
-        _placement, _surprises, _references, _devices, _worth, _knobs, explain_time, _context,
-        explain_soak, _doubts,
+        _placement, _surprises, _references, _devices, _worth, explain_knobs, explain_time,
+        _context, explain_soak, _doubts,
     )  # fmt: skip
     every = (r for part in parts for r in part(search, winner, result))
     return tuple(r for r in every if _says_something(r))
@@ -170,7 +168,7 @@ def _against_other_ladder(search: Search, winner: Point) -> Iterator[Reason]:
     ]
     if others:
         code = "experts_beat_layers" if has_experts else "layers_beat_experts"
-        yield reason(code, gain_pct=_gain_pct(winner, others[0]))
+        yield reason(code, gain_pct=gain_pct(winner, others[0]))
 
 
 def _surprises(search: Search, winner: Point, result: SweepResult) -> Iterator[Reason]:
@@ -197,7 +195,7 @@ def _surprises(search: Search, winner: Point, result: SweepResult) -> Iterator[R
             "spill_seen",
             n_gpu_layers=least_grown.settings.n_gpu_layers,
             growth_mib=_mib(least_grown.growth_bytes),
-            loss_pct=_gain_pct(winner, least_grown),
+            loss_pct=gain_pct(winner, least_grown),
             trial=least_grown.indices[-1] + 1,
         )
 
@@ -213,7 +211,7 @@ def _references(search: Search, winner: Point, result: SweepResult) -> Iterator[
         else:
             rivals = [p for p in search.clean() if p.settings.n_gpu_layers]
             if rivals:
-                yield reason("cpu_leads", gain_pct=_gain_pct(winner, rivals[0]))
+                yield reason("cpu_leads", gain_pct=gain_pct(winner, rivals[0]))
     if auto is not None and auto.request_s is not None:
         gain = round(100 * (auto.request_s / winner.request_s - 1), 1)
         layers = auto.settings.n_gpu_layers
@@ -272,7 +270,7 @@ def _worth(search: Search, winner: Point, result: SweepResult) -> Iterator[Reaso
                     change_pct=f"{change:+d}",
                 )
     if winner.settings.tensor_split:
-        gain = _against(search, winner, tensor_split="")
+        gain = against(search, winner, tensor_split="")
         if gain is not None:
             yield reason("split_chosen", tensor_split=winner.settings.tensor_split, gain_pct=gain)
 
@@ -280,46 +278,6 @@ def _worth(search: Search, winner: Point, result: SweepResult) -> Iterator[Reaso
 def _decode_tok_s(trial: Trial) -> float | None:
     measured = rate(trial.decode)
     return None if measured is None else round(measured.median, 2)
-
-
-def _knobs(search: Search, winner: Point, result: SweepResult) -> Iterator[Reason]:
-    del result
-    at, cores = winner.settings, search.plan.space.host.cores_physical
-    for name, code, usual in (
-        ("n_threads", "threads_chosen", cores),
-        ("n_ubatch", "ubatch_chosen", Settings(n_gpu_layers=0).n_ubatch),
-    ):
-        chosen = getattr(at, name)
-        gain = _against(search, winner, **{name: usual})
-        if chosen != usual and gain is not None:
-            yield reason(code, **{name: chosen, "instead": usual, "gain_pct": gain})
-    other = FlashAttn.OFF if at.flash_attn is FlashAttn.ON else FlashAttn.ON
-    gain = _against(search, winner, flash_attn=other)
-    if gain is not None:
-        yield reason(f"flash_attn_{at.flash_attn}", gain_pct=gain)
-    yield from _kv(search, winner)
-    other_mode = LoadMode.NONE if at.load_mode is LoadMode.MMAP else LoadMode.MMAP
-    gain = _against(search, winner, load_mode=other_mode)
-    if gain is not None:
-        yield reason(f"load_mode_{at.load_mode}", gain_pct=gain)
-
-
-def _kv(search: Search, winner: Point) -> Iterator[Reason]:
-    kind = winner.settings.type_k
-    others = [p for p in search.clean() if p.settings.type_k != kind]
-    if not others:
-        return
-    rival, gain = others[0], _gain_pct(winner, others[0])
-    if kind == "f16":
-        yield reason(
-            "kv_kept",
-            type_k=kind,
-            rejected=rival.settings.type_k,
-            gain_pct=-gain,
-            trial=rival.indices[-1] + 1,
-        )
-    else:
-        yield reason("kv_chosen", type_k=kind, instead=rival.settings.type_k, gain_pct=gain)
 
 
 def _context(search: Search, winner: Point, result: SweepResult) -> Iterator[Reason]:
@@ -377,22 +335,6 @@ def _doubts(search: Search, winner: Point, result: SweepResult) -> Iterator[Reas
     if result.status is SweepStatus.BUDGET_REACHED:
         budget = search.budget
         yield reason("budget_reached", max_loads=budget.max_loads, max_s=round(budget.max_s))
-
-
-def _against(search: Search, winner: Point, **changes: object) -> float | None:
-    """Return how much slower the winner is with ``changes``, per cent, where that was timed."""
-    other = search.points().get(msgspec.structs.replace(winner.settings, **changes))
-    if other is not None and other.request is not None:
-        return _gain_pct(winner, other)
-    own = search.screened(winner.settings)
-    other = search.screened(msgspec.structs.replace(winner.settings, **changes))
-    if own is None or other is None or other.request is None or own.request is None:
-        return None
-    return _gain_pct(own, other)
-
-
-def _gain_pct(winner: Point, other: Point) -> float:
-    return round(100 * (other.request_s / winner.request_s - 1), 1)
 
 
 def _mib(n_bytes: int | None) -> int | None:

@@ -1,0 +1,69 @@
+"""Why these knobs: what the others that were timed gave."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from app.domain.settings import FlashAttn, LoadMode, Settings
+from app.domain.sweep import Reason, SweepResult
+from app.sweep.points import Point
+from app.sweep.reasons_time import reason
+from app.sweep.search import Search
+
+
+def explain_knobs(search: Search, winner: Point, result: SweepResult) -> Iterator[Reason]:
+    """Yield the reasons that are about knobs."""
+    del result
+    at, cores = winner.settings, search.plan.space.host.cores_physical
+    for name, code, usual in (
+        ("n_threads", "threads_chosen", cores),
+        ("n_ubatch", "ubatch_chosen", Settings(n_gpu_layers=0).n_ubatch),
+    ):
+        chosen = getattr(at, name)
+        gain = against(search, winner, **{name: usual})
+        if chosen != usual and gain is not None:
+            yield reason(code, **{name: chosen, "instead": usual, "gain_pct": gain})
+    other = FlashAttn.OFF if at.flash_attn is FlashAttn.ON else FlashAttn.ON
+    gain = against(search, winner, flash_attn=other)
+    if gain is not None:
+        yield reason(f"flash_attn_{at.flash_attn}", gain_pct=gain)
+    yield from _kv(search, winner)
+    other_mode = LoadMode.NONE if at.load_mode is LoadMode.MMAP else LoadMode.MMAP
+    gain = against(search, winner, load_mode=other_mode)
+    if gain is not None:
+        yield reason(f"load_mode_{at.load_mode}", gain_pct=gain)
+
+
+def _kv(search: Search, winner: Point) -> Iterator[Reason]:
+    kind = winner.settings.type_k
+    others = [p for p in search.clean() if p.settings.type_k != kind]
+    if not others:
+        return
+    rival, gain = others[0], gain_pct(winner, others[0])
+    if kind == "f16":
+        yield reason(
+            "kv_kept",
+            type_k=kind,
+            rejected=rival.settings.type_k,
+            gain_pct=-gain,
+            trial=rival.indices[-1] + 1,
+        )
+    else:
+        yield reason("kv_chosen", type_k=kind, instead=rival.settings.type_k, gain_pct=gain)
+
+
+def against(search: Search, winner: Point, **changes: object) -> float | None:
+    """Return how much slower the winner is with ``changes``, per cent, where that was timed."""
+    other = search.points().get(msgspec.structs.replace(winner.settings, **changes))
+    if other is not None and other.request is not None:
+        return gain_pct(winner, other)
+    own = search.screened(winner.settings)
+    other = search.screened(msgspec.structs.replace(winner.settings, **changes))
+    if own is None or other is None or other.request is None or own.request is None:
+        return None
+    return gain_pct(own, other)
+
+
+def gain_pct(winner: Point, other: Point) -> float:
+    """Return how much longer the request takes with ``other``, per cent."""
+    return round(100 * (other.request_s / winner.request_s - 1), 1)
