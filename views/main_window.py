@@ -308,7 +308,7 @@ class MainWindow(QMainWindow):
         self._late = late
         late.page_requested.connect(self.open_page)
         late.state_changed.connect(self._on_state_changed)
-        late.wizard.loaded_changed.connect(self.dashboard.show_loaded)
+        late.loaded_changed.connect(self.dashboard.show_loaded)
         late.wizard.search_ended.connect(self.background.tell)
         self.open_page(self._wanted)
         self.pages_built.emit()
