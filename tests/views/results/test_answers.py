@@ -73,7 +73,7 @@ def test_comparison_names_the_faster_only_outside_noise() -> None:
     """Overlapping intervals are no difference."""
     assert "less than measurements scatter" in compare_text(("A", RESULT), ("B", RESULT))
     knee = msgspec.structs.replace(RESULT, recommended=RESULT.knee)
-    assert compare_text(("A", RESULT), ("B", knee)).startswith("A decodes 10")
+    assert compare_text(("A", RESULT), ("B", knee)).startswith("A decodes 9\u00a0%")
     rows = compare_rows(RESULT.recommended, RESULT.knee)
     layers = next(row for row in rows if row[0] == "GPU layers")
     assert layers[1:] == ("28", "27", "differs")

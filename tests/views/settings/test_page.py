@@ -18,7 +18,7 @@ from views.units import use_units
 def page(window: MainWindow) -> SettingsPage:
     """Return the page, opened as the user does."""
     window.open_page("settings")
-    found = window._lazy["settings"]
+    found = window.on_demand.pages["settings"]
     assert isinstance(found, SettingsPage)
     return found
 
