@@ -123,6 +123,7 @@ _STAGES = {
     "context_curve": QT_TRANSLATE_NOOP("Words", "Speed with a filling context"),
     "finals": QT_TRANSLATE_NOOP("Words", "Final: the best two, compared in turns"),
     "soak": QT_TRANSLATE_NOOP("Words", "Whether the speed lasts"),
+    "engine": QT_TRANSLATE_NOOP("Words", "Two engines compared"),
     "recheck": QT_TRANSLATE_NOOP("Words", "Re-check of an earlier result"),
 }
 

@@ -2951,6 +2951,10 @@
         <translation>速度能否持续</translation>
     </message>
     <message>
+        <source>Two engines compared</source>
+        <translation>两个引擎版本的比较</translation>
+    </message>
+    <message>
         <source>Re-check of an earlier result</source>
         <translation>复查以前的结果</translation>
     </message>
