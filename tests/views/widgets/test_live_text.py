@@ -21,6 +21,12 @@ class LayoutCount(QObject):
         return False
 
 
+def settle() -> None:
+    """Let layouts come to rest: one may ask for another."""
+    for _ in range(4):
+        QApplication.processEvents()
+
+
 def shown(qtbot: QtBot, child: QWidget) -> tuple[QWidget, LayoutCount]:
     """Return a page that shows ``child``, and what counts its layouts."""
     page = QWidget()
@@ -29,7 +35,7 @@ def shown(qtbot: QtBot, child: QWidget) -> tuple[QWidget, LayoutCount]:
     page.resize(300, 200)
     page.show()
     qtbot.waitExposed(page)
-    QApplication.processEvents()
+    settle()
     count = LayoutCount(page)
     for widget in (page, child):
         widget.installEventFilter(count)
@@ -41,11 +47,11 @@ def test_a_new_number_needs_no_layout(kit: Kit, qtbot: QtBot) -> None:
     strip = LiveStrip(kit, StripInfo(name="Power", color="power", unit="W"))
     _page, count = shown(qtbot, strip)
     strip.show_points([(0.0, 888.0)], 60.0)
-    QApplication.processEvents()
+    settle()
     count.n = 0
     for value in (78.0, 95.0, 105.0):
         strip.show_points([(0.0, value)], 60.0)
-        QApplication.processEvents()
+        settle()
     assert count.n == 0
     assert strip._value.text() == "105\u00a0W"
 
@@ -55,11 +61,11 @@ def test_a_text_asks_for_room_only_where_it_needs_more(kit: Kit, qtbot: QtBot) -
     text = LiveText(kit)
     _page, count = shown(qtbot, text)
     text.show_text("Memory: 3.81 GiB")
-    QApplication.processEvents()
+    settle()
     one_line = text.height()
     count.n = 0
     text.show_text("Memory: 3.92 GiB")
-    QApplication.processEvents()
+    settle()
     assert count.n == 0
     text.show_text("Memory: 3.92 GiB " * 9)
     qtbot.waitUntil(lambda: text.height() > one_line)
