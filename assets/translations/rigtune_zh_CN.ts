@@ -683,8 +683,8 @@
         <translation>可容纳的最长上下文为 {n} 个 token。</translation>
     </message>
     <message>
-        <source>Estimated, ± {n}&#xa0;%.</source>
-        <translation>估计值，± {n}&#xa0;%。</translation>
+        <source>Estimated, ±&#xa0;{n}&#xa0;%.</source>
+        <translation>估计值，±&#xa0;{n}&#xa0;%。</translation>
     </message>
 </context>
 <context>
@@ -2151,7 +2151,7 @@
     </message>
     <message>
         <source>unloaded after {time} idle</source>
-        <translation>空闲 {time} 后已卸载</translation>
+        <translation>空闲 {time} 后卸载</translation>
     </message>
 </context>
 <context>

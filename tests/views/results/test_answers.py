@@ -12,7 +12,7 @@ from app.domain.trial import Rate, TelemetryWindow
 from app.session.results import Recheck
 from tests.fakes import window_data as data
 from views.results.alternatives import alternatives
-from views.results.compare import compare_rows, compare_text
+from views.results.compare import column_names, compare_rows, compare_text
 from views.results.milliseconds import token_parts
 from views.results.recheck import recheck_text, recheck_tone
 from views.results.report import file_stem, report_html, write_report
@@ -58,6 +58,13 @@ def test_alternatives_are_what_was_measured() -> None:
     assert set(found) == {"longer", "quieter"}
     assert found["longer"].settings.n_ctx == 16384
     assert "60.0 W instead of 80.0 W" in found["quieter"].text
+
+
+def test_columns_of_one_model_are_told_apart_by_their_times() -> None:
+    """A long model name, twice, would leave no room for what differs."""
+    names = ("Qwen · 2026-01-12 18:20", "Qwen · 2026-01-11 09:02")
+    assert column_names(*names) == ("2026-01-12 18:20", "2026-01-11 09:02")
+    assert column_names(names[0], "Gemma · 2026-01-11 09:02")[0] == names[0]
 
 
 def test_slower_than_the_floor_is_no_alternative() -> None:
