@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from views.late_pages import LatePages, LatePagesBuilder
 
 MIN_SIZE = QSize(900, 600)
-NARROW_PX = 800
-NARROW_CHARS = 110
+NARROW_PX, NARROW_CHARS = 800, 110
 
 
 class MainWindow(QMainWindow):
@@ -65,8 +64,7 @@ class MainWindow(QMainWindow):
             translations: The languages; ``None`` = the window speaks English only.
         """
         super().__init__()
-        self._kit = kit
-        self._open_session = open_session
+        self._kit, self._open_session = kit, open_session
         self._session: SessionPort | None = None
         self._machine: Machine | None = None
         self._late_module: ModuleType | None = None
@@ -117,14 +115,16 @@ class MainWindow(QMainWindow):
         if self.ending.is_begun:
             return
         self._turns.clear()
-        self._turns.add([self._take_down, self._frame, self._first_page, self._show_again])
+        # One page after the other: all of them at once would take longer than a frame.
+        away = [page.deleteLater for page in (self._late.widgets if self._late else ())]
+        self._turns.add([self._take_down, *away])
+        self._turns.add([self._frame, self._first_page, self._show_again])
 
     def _take_down(self) -> None:
         self._key_before = self._wanted
         self._stop_pages()
         self._late = None
         self.menuBar().clear()
-        # Setting the next central widget deletes this one with every page in it.
 
     def _stop_pages(self) -> None:
         if self._late is not None:
@@ -264,6 +264,7 @@ class MainWindow(QMainWindow):
 
     def _take_pages(self, late: "LatePages") -> None:
         self._late = late
+        self.preferring.follow(late.chat)
         late.page_requested.connect(self.open_page)
         late.state_changed.connect(self._on_state_changed)
         late.loaded_changed.connect(self.dashboard.show_loaded)
