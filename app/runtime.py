@@ -10,7 +10,6 @@ import secrets
 import sys
 import time
 import tomllib
-from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
@@ -59,6 +58,8 @@ def version() -> str:
     project = source_root() / "pyproject.toml"
     if project.is_file():
         return str(tomllib.loads(project.read_text(encoding="utf-8"))["project"]["version"])
+    from importlib import metadata  # noqa: PLC0415 - fifty modules that few starts need
+
     try:
         return metadata.version(APP_NAME)
     except metadata.PackageNotFoundError:

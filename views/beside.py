@@ -9,6 +9,7 @@ from pathlib import Path
 from app.advice.text import LANGUAGES, catalogue
 from app.domain.errors import EnvironmentProblem
 from app.runtime import atomic_write
+from views.on_demand import MODULES
 from views.port import SessionPort
 from views.state import WindowState, save_state
 
@@ -45,7 +46,9 @@ def look_at_machine(
 
 def import_pages(_cancel: threading.Event) -> Iterator[object]:
     """Import the other pages' code: pyqtgraph and numpy take longer than a frame."""
-    importlib.import_module("views.lazy_pages")
+    for module in MODULES.values():
+        importlib.import_module(module)
+    importlib.import_module("app.advice.rules")
     yield importlib.import_module("views.late_pages")
 
 

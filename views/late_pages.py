@@ -86,10 +86,12 @@ class LatePages(QObject):
     Signals:
         page_requested: Key of the page to show.
         state_changed: Fields of ``WindowState`` to remember.
+        loaded_changed: ``DeviceMemory`` of what a search or chat holds; empty = nothing.
     """
 
     page_requested = Signal(str)
     state_changed = Signal(object)
+    loaded_changed = Signal(object)
 
     def __init__(
         self, wizard: WizardPage, chat: ChatPage, results: ResultsPage, state: WindowState
@@ -107,6 +109,8 @@ class LatePages(QObject):
             self.chat.offer(state.last_model, state.last_profile or None)
         self.wizard.chat_requested.connect(self._on_chat_requested)
         self.wizard.search_started.connect(self._on_search_started)
+        self.wizard.loaded_changed.connect(self.loaded_changed)
+        self.chat.scene.loaded_changed.connect(self.loaded_changed)
         self.wizard.apply_requested.connect(self._on_apply_requested)
         self.results.chat_requested.connect(self._on_chat_requested)
         self.results.apply_requested.connect(self._on_apply_requested)

@@ -18,7 +18,9 @@ from views.widgets import Kit
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
-BUSY = ("search", "chat")
+    from views.chat.page import ChatPage
+
+BUSY = ("search", "serve")
 """Jobs that a change waits for when it builds the pages anew."""
 
 
@@ -46,11 +48,17 @@ class Preferring(QObject):
         self._feed = feed
         self._translations = translations
         self.is_waiting = False
+        self._chat: ChatPage | None = None
         self._soon = QTimer(self)
         self._soon.setSingleShot(True)
         self._soon.timeout.connect(self._try)
         kit.options.changed.connect(self._on_changed)
         jobs.changed.connect(self._on_jobs_changed)
+
+    def follow(self, chat: "ChatPage") -> None:
+        """Let an answer be written to its end; a chat that only waits is ended for a change."""
+        self._chat = chat
+        chat.scene.changed.connect(self._on_jobs_changed)
 
     def stop(self) -> None:
         """Build nothing anew any more: the window closes."""
@@ -87,6 +95,12 @@ class Preferring(QObject):
 
     @Slot()
     def _try(self) -> None:
-        if self.is_waiting and not any(self._jobs.running(kind) for kind in BUSY):
-            self.is_waiting = False
-            self.rebuild_wanted.emit()
+        if not self.is_waiting or any(self._jobs.running(kind) for kind in BUSY):
+            return
+        if self._jobs.running("chat"):
+            if self._chat is not None and not self._chat.scene.is_answering:
+                self._chat.stop()  # its end comes back here
+            return
+        self._chat = None  # it goes with its page
+        self.is_waiting = False
+        self.rebuild_wanted.emit()

@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QSize, Qt, Signal, Slot
+from PySide6.QtCore import QCoreApplication, QSize, Qt, Signal, Slot
 from PySide6.QtWidgets import QButtonGroup, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from app.domain.record import Record
 from views.widgets.basics import Kit
+
+translate = QCoreApplication.translate
 
 
 class PageEntry(Record, frozen=True, kw_only=True):
@@ -16,6 +18,23 @@ class PageEntry(Record, frozen=True, kw_only=True):
     icon: str
     label: str
     keys: str = ""
+
+
+def page_entries() -> tuple[tuple[PageEntry, ...], PageEntry]:
+    """Return the pages in the language in use, and the settings, which stand apart."""
+    rows = (
+        ("dashboard", "dashboard", translate("MainWindow", "Dashboard")),
+        ("tune", "tune", translate("MainWindow", "Find best settings")),
+        ("chat", "chat", translate("MainWindow", "Chat")),
+        ("results", "results", translate("MainWindow", "Results")),
+        ("advice", "advice", translate("MainWindow", "Advice")),
+    )
+    pages = tuple(
+        PageEntry(key=key, icon=icon, label=label, keys=f"Ctrl+{n}")
+        for n, (key, icon, label) in enumerate(rows, 1)
+    )
+    label = translate("MainWindow", "Settings")
+    return pages, PageEntry(key="settings", icon="settings", label=label, keys="Ctrl+,")
 
 
 class Sidebar(QWidget):

@@ -9,7 +9,7 @@ from app.domain.errors import Bug, ErrorInfo
 from app.domain.memory import Verdict
 from app.domain.outcome import Outcome
 from app.domain.settings import FlashAttn, LoadMode, Settings
-from app.domain.sweep import BudgetName, Goal, SweepStatus
+from app.domain.sweep import BudgetName, Goal, Reason, SweepStatus
 from app.domain.trial import Rate
 from app.domain.units import MISSING, significant
 from views.language import text_language
@@ -84,6 +84,8 @@ _PHASES = {
     "warm_up": QT_TRANSLATE_NOOP("Words", "warming up"),
     "prefill": QT_TRANSLATE_NOOP("Words", "timing prefill"),
     "decode": QT_TRANSLATE_NOOP("Words", "timing decode"),
+    "check": QT_TRANSLATE_NOOP("Words", "checking the output"),
+    "cool_down": QT_TRANSLATE_NOOP("Words", "letting the GPU cool down"),
 }
 _KNOBS = {
     "n_gpu_layers": QT_TRANSLATE_NOOP("Words", "GPU layers"),
@@ -99,21 +101,30 @@ _KNOBS = {
     "load_mode": QT_TRANSLATE_NOOP("Words", "Weights in RAM"),
     "devices": QT_TRANSLATE_NOOP("Words", "Devices"),
     "n_seq_max": QT_TRANSLATE_NOOP("Words", "Parallel sequences"),
+    "tensor_split": QT_TRANSLATE_NOOP("Words", "Share of each device"),
+    "offload_kqv": QT_TRANSLATE_NOOP("Words", "KV cache on the GPU"),
+    "op_offload": QT_TRANSLATE_NOOP("Words", "Prompt of CPU layers on the GPU"),
     "depth": QT_TRANSLATE_NOOP("Words", "Tokens in context"),
     "trial": QT_TRANSLATE_NOOP("Words", "Trial"),
 }
 _STAGES = {
+    "probe": QT_TRANSLATE_NOOP("Words", "A short first look"),
+    "memory": QT_TRANSLATE_NOOP("Words", "Which loads memory allows"),
     "auto_fit": QT_TRANSLATE_NOOP("Words", "Baseline: llama.cpp's own fit"),
     "cpu": QT_TRANSLATE_NOOP("Words", "Baseline: CPU only"),
     "devices": QT_TRANSLATE_NOOP("Words", "Which device is fastest"),
     "layers": QT_TRANSLATE_NOOP("Words", "How many layers on the GPU"),
     "load_mode": QT_TRANSLATE_NOOP("Words", "Weights in RAM: mapped or pinned"),
+    "knobs": QT_TRANSLATE_NOOP("Words", "The best so far, measured again"),
     "threads": QT_TRANSLATE_NOOP("Words", "Threads"),
     "flash_attn": QT_TRANSLATE_NOOP("Words", "Flash attention"),
     "ubatch": QT_TRANSLATE_NOOP("Words", "Physical batch"),
     "kv": QT_TRANSLATE_NOOP("Words", "KV cache type"),
     "context_curve": QT_TRANSLATE_NOOP("Words", "Speed with a filling context"),
     "finals": QT_TRANSLATE_NOOP("Words", "Final: the best two, compared in turns"),
+    "soak": QT_TRANSLATE_NOOP("Words", "Whether the speed lasts"),
+    "engine": QT_TRANSLATE_NOOP("Words", "Two engines compared"),
+    "recheck": QT_TRANSLATE_NOOP("Words", "Re-check of an earlier result"),
 }
 
 _THROTTLES = {
@@ -171,6 +182,11 @@ def error_text(error: ErrorInfo) -> str:
         return own
     known = sentence("error", error.code, {}) or translate("Words", "Something went wrong.")
     return translate("Words", "{sentence} ({details})").format(sentence=known, details=own)
+
+
+def power_text(reason: Reason) -> str:
+    """Return what the governor did, or has to say."""
+    return sentence("power", reason.code, reason.data)
 
 
 def verdict_label(verdict: Verdict) -> str:

@@ -683,8 +683,8 @@
         <translation>可容纳的最长上下文为 {n} 个 token。</translation>
     </message>
     <message>
-        <source>Estimated, ± {n}&#xa0;%.</source>
-        <translation>估计值，± {n}&#xa0;%。</translation>
+        <source>Estimated, ±&#xa0;{n}&#xa0;%.</source>
+        <translation>估计值，±&#xa0;{n}&#xa0;%。</translation>
     </message>
 </context>
 <context>
@@ -2039,12 +2039,20 @@
         <translation>搜索进度</translation>
     </message>
     <message>
+        <source>Go On</source>
+        <translation>继续</translation>
+    </message>
+    <message>
         <source>Measuring {model}</source>
         <translation>正在测量 {model}</translation>
     </message>
     <message>
         <source>Starting the engine…</source>
         <translation>正在启动引擎…</translation>
+    </message>
+    <message>
+        <source>Waiting for you: go on, or stop and keep what was measured.</source>
+        <translation>等待您的决定：继续，或停止并保留已测得的结果。</translation>
     </message>
     <message>
         <source>Stopping; what was measured is kept…</source>
@@ -2143,7 +2151,7 @@
     </message>
     <message>
         <source>unloaded after {time} idle</source>
-        <translation>空闲 {time} 后已卸载</translation>
+        <translation>空闲 {time} 后卸载</translation>
     </message>
 </context>
 <context>
@@ -2811,6 +2819,14 @@
         <translation>测量生成</translation>
     </message>
     <message>
+        <source>checking the output</source>
+        <translation>正在检查输出</translation>
+    </message>
+    <message>
+        <source>letting the GPU cool down</source>
+        <translation>正在让 GPU 降温</translation>
+    </message>
+    <message>
         <source>GPU layers</source>
         <translation>GPU 层数</translation>
     </message>
@@ -2863,12 +2879,32 @@
         <translation>并行序列</translation>
     </message>
     <message>
+        <source>Share of each device</source>
+        <translation>各设备的份额</translation>
+    </message>
+    <message>
+        <source>KV cache on the GPU</source>
+        <translation>KV 缓存放在 GPU 上</translation>
+    </message>
+    <message>
+        <source>Prompt of CPU layers on the GPU</source>
+        <translation>CPU 层的提示词在 GPU 上处理</translation>
+    </message>
+    <message>
         <source>Tokens in context</source>
         <translation>上下文中的 token 数</translation>
     </message>
     <message>
         <source>Trial</source>
         <translation>试验</translation>
+    </message>
+    <message>
+        <source>A short first look</source>
+        <translation>简短的初步试探</translation>
+    </message>
+    <message>
+        <source>Which loads memory allows</source>
+        <translation>内存允许哪些加载方式</translation>
     </message>
     <message>
         <source>Baseline: llama.cpp&apos;s own fit</source>
@@ -2891,6 +2927,10 @@
         <translation>内存中的权重：映射或锁定</translation>
     </message>
     <message>
+        <source>The best so far, measured again</source>
+        <translation>再次测量目前最优的配置</translation>
+    </message>
+    <message>
         <source>Threads</source>
         <translation>线程</translation>
     </message>
@@ -2905,6 +2945,18 @@
     <message>
         <source>Final: the best two, compared in turns</source>
         <translation>决赛：最好的两个轮流比较</translation>
+    </message>
+    <message>
+        <source>Whether the speed lasts</source>
+        <translation>速度能否持续</translation>
+    </message>
+    <message>
+        <source>Two engines compared</source>
+        <translation>两个引擎版本的比较</translation>
+    </message>
+    <message>
+        <source>Re-check of an earlier result</source>
+        <translation>复查以前的结果</translation>
     </message>
     <message>
         <source>clock setting</source>

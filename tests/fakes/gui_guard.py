@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from PySide6.QtCore import QEvent, QObject
 from PySide6.QtWidgets import QApplication
+from shiboken6 import isValid
 from typing_extensions import override
 
 from tests.fakes.wine import is_wine
@@ -57,7 +58,8 @@ class GuiGuard:
             if self.is_armed and self._depth == 0:
                 self.longest_cpu_ms = max(self.longest_cpu_ms, cpu_ms)
                 if cpu_ms > MAX_CPU_MS:
-                    name = f"{type(receiver).__name__} of {type(receiver.parent()).__name__}"
+                    parent = type(receiver.parent()).__name__ if isValid(receiver) else "(gone)"
+                    name = f"{type(receiver).__name__} of {parent}"
                     self.faults.append(
                         f"{event.type().name} for {name}: {cpu_ms:.0f} ms CPU, {wall_ms:.0f} ms"
                     )

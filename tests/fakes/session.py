@@ -19,6 +19,7 @@ from app.domain.events import (
     ServerStarted,
     SweepEvent,
     SweepFinished,
+    SweepPaused,
     SweepPlanned,
     TokenGenerated,
     TrialFinished,
@@ -292,6 +293,7 @@ class FakeSession:
 
     Attributes:
         gate: While clear, a search stops before trial ``hold_at`` and an answer in its middle.
+        pause_at: The trial after which a search asks whether to go on; 0 = never.
         plan_gate: While clear, a search makes its plan and hears no cancel, as in a dry run.
         problem: Raised instead of a search, a model or a chat.
         crash: Raised in the middle of a search, as a bug would be.
@@ -307,6 +309,7 @@ class FakeSession:
         self.gate = threading.Event()
         self.gate.set()
         self.hold_at = 6
+        self.pause_at = 0
         self.plan_gate = threading.Event()
         self.plan_gate.set()
         self.problem: EnvironmentProblem | None = None
@@ -395,6 +398,8 @@ class FakeSession:
             yield event  # type: ignore[misc]
             if isinstance(event, TrialFinished):
                 n_trials += 1
+                if n_trials == self.pause_at:
+                    yield SweepPaused(code="power_source_changed")
                 if n_trials == self.hold_at:
                     self.wait_if_held(cancel)
                     if self.crash is not None:

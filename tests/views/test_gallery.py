@@ -21,7 +21,7 @@ def test_every_state_is_there_and_no_menu_leads_to_it(
     guard.is_armed = False  # developers only: it is built at once
     keys = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
     QTest.keyClick(window, Qt.Key.Key_G, keys)
-    page = window._lazy["gallery"]
+    page = window.on_demand.pages["gallery"]
     assert isinstance(page, GalleryPage)
     assert page.isVisible()
     for kind, count in ((Banner, len(TONES)), (MemoryBar, len(Verdict))):

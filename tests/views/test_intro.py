@@ -18,7 +18,7 @@ def first(open_window: OpenWindow, kit: Kit, session: FakeSession) -> tuple[Main
     """Open a window as on the first start."""
     kit.options = Options(Preferences())
     window = open_window(session)
-    page = window._lazy["intro"]
+    page = window.on_demand.pages["intro"]
     assert isinstance(page, IntroPage)
     return window, page
 

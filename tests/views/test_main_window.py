@@ -106,7 +106,7 @@ def test_advice_looks_at_the_newest_readings(
     hot = msgspec.structs.replace(telemetry.samples[-1], throttle=("hw_thermal",), temp_c=91.0)
     telemetry.push(hot)
     window.open_page("advice")
-    said = [label.text() for label in window.advice.findChildren(QLabel)]
+    said = [label.text() for label in window.on_demand.pages["advice"].findChildren(QLabel)]
     assert any("because of its temperature" in text for text in said)
 
 

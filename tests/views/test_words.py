@@ -1,11 +1,24 @@
 """Every code of the core has a word in the window."""
 
+import re
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QApplication
+
 from app.domain.memory import Verdict
 from app.domain.outcome import Outcome
+from app.domain.settings import SETTINGS
 from app.domain.sweep import BUDGETS, BudgetName, Goal, SweepStatus
 from app.sweep.plan import _stages
 from tests.fakes import window_data as data
 from views import words
+from views.language import Language, Translations
+
+ROOT = Path(words.__file__).resolve().parents[1]
+CHAT_ONLY = {"template", "wait"}
+NEVER_IN_A_SEARCH = {"doctor", "bench", "draft"}
+"""Stages of commands in a terminal."""
 
 
 def test_every_code_has_a_word() -> None:
@@ -24,6 +37,47 @@ def test_every_stage_of_a_plan_has_a_word() -> None:
     """The plan must not show the search's own names."""
     names = {stage.stage for budget in BUDGETS for stage in _stages(budget)}
     assert names <= set(words._STAGES)
+
+
+def emitted(pattern: str, *folders: str) -> set[str]:
+    """Return the names that the core's own source gives to what it reports."""
+    files = [path for folder in folders for path in (ROOT / "app" / folder).rglob("*.py")]
+    return {name for path in files for name in re.findall(pattern, path.read_text("utf-8"))}
+
+
+def test_every_setting_has_a_word() -> None:
+    """A result must not show llama.cpp's name alone."""
+    assert {info.name for info in SETTINGS} <= set(words._KNOBS)
+
+
+def test_every_phase_of_a_trial_has_a_word() -> None:
+    """What a trial reports must not show as a bare code."""
+    phases = emitted(
+        r'(?:phase(?:: str)?\s*=\s*|enter\(|_alive\()"(\w+)"', "rig", "session", "worker"
+    )
+    assert {"start", "cool_down", "load", "context", "warm_up", "prefill", "decode"} <= phases
+    assert phases - CHAT_ONLY - {"measure", "password"} <= set(words._PHASES)
+
+
+def test_every_stage_of_a_trial_has_a_word() -> None:
+    """Neither must what the search, or who else measures, calls a trial's stage."""
+    pattern = r'(?:\.ask\(\s*|\.measure\(\s*|stage\s*=\s*|_STAGE\s*=\s*)"(\w+)"'
+    stages = emitted(pattern, "sweep", "session")
+    assert {"probe", "memory", "soak", "layers", "finals"} <= stages
+    assert stages - NEVER_IN_A_SEARCH <= set(words._STAGES)
+
+
+@pytest.mark.parametrize("code", [*words._PHASES, *words._STAGES])
+def test_phases_and_stages_are_said_in_both_languages(code: str, qapp: QApplication) -> None:
+    """A label must be there in Chinese, too."""
+    label = words.phase_label if code in words._PHASES else words.stage_label
+    translations = Translations(qapp, Language.ENGLISH)
+    english = label(code)
+    translations.choose(Language.CHINESE)
+    chinese = label(code)
+    translations.choose(Language.ENGLISH)
+    assert english
+    assert chinese != english or code == "flash_attn"  # a name, the same everywhere
 
 
 def test_trials_are_told_apart_by_what_differs() -> None:

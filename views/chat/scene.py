@@ -28,7 +28,7 @@ from views.chat.turns import (
     Vitals,
 )
 from views.widgets import Banner, Pill
-from views.words import settings_text
+from views.words import error_text, settings_text
 
 
 class Scene(QObject):
@@ -36,11 +36,13 @@ class Scene(QObject):
 
     Signals:
         changed: An answer began or ended.
+        loaded_changed: ``DeviceMemory`` of the loaded model; empty = none is loaded.
         resume_requested: The user wants the last answer to go on.
         setup_requested: The user wants to choose another template.
     """
 
     changed = Signal()
+    loaded_changed = Signal(object)
     resume_requested = Signal()
     setup_requested = Signal()
 
@@ -91,6 +93,7 @@ class Scene(QObject):
         if self.is_answering:
             self._end(self.tr("broken off"))
         self._state.show_state("", "muted")
+        self.loaded_changed.emit(())
 
     def show_event(self, event: object) -> None:
         """Show ``event``."""
@@ -134,6 +137,7 @@ class Scene(QObject):
                 text = self.tr("The model was unloaded; the next message loads it again.")
                 idle = self.tr("Nobody asked for a while: {text}").format(text=text)
                 self._settings = ""
+                self.loaded_changed.emit(())
                 self._meter.say(idle if is_idle else text)
                 self._state.show_state(self.tr("not loaded"), "muted", "asleep")
             case TurnsDropped(n_turns=n_turns, summary=summary):
@@ -145,9 +149,7 @@ class Scene(QObject):
                 self._banner.say(how.format(n=n_turns), "info")
             case SaveFailed(error=error):
                 self._banner.say(
-                    self.tr("Not saved: {what} It is tried again.").format(
-                        what=f"{error.message} {error.hint}".strip()
-                    ),
+                    self.tr("Not saved: {what} It is tried again.").format(what=error_text(error)),
                     "warn",
                 )
             case CommandFailed(error=error):
@@ -199,6 +201,7 @@ class Scene(QObject):
 
     def _ready(self, ready: ChatReady) -> None:
         self._settings = settings_text(ready.settings)
+        self.loaded_changed.emit(ready.devices)
         self._meter.set_context(ready.settings.n_ctx)
         self._state.show_state(self._settings, "muted", "tune")
         notes = list(ready.notes)

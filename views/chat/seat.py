@@ -119,6 +119,7 @@ class Seat:
                 profile_id=chat.profile_id,
                 has_template=chat.has_template,
                 notes=tuple(chat.notes),
+                devices=self._session.estimate(chat.spec, chat.settings).estimate.devices,
             )
         )
 

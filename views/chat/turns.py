@@ -4,6 +4,7 @@ from app.chat.context_use import ContextUse
 from app.chat.slowness import SlowCause
 from app.domain.errors import ErrorInfo
 from app.domain.events import GenerationFinished
+from app.domain.memory import DeviceMemory
 from app.domain.record import Record
 from app.domain.settings import Settings
 from app.worker.protocol import TemplateFinding
@@ -71,12 +72,14 @@ class ChatReady(Record, frozen=True, kw_only=True):
         profile_id: The profile those come from, if any.
         has_template: Whether the model says how a conversation is written.
         notes: Sentences the user should read first.
+        devices: What it needs, by estimate.
     """
 
     settings: Settings
     profile_id: str | None
     has_template: bool
     notes: tuple[str, ...]
+    devices: tuple[DeviceMemory, ...]
 
 
 class ChatUnloaded(Record, frozen=True, kw_only=True):

@@ -78,7 +78,7 @@ class LiveStrip(QWidget):
     def _show_value(self) -> None:
         if self._cursor_s is None:
             newest = self._points[-1][1] if self._points else None
-            self._value.set_value(None if newest is None else self.format(newest), self._reason)
+            self._say(None if newest is None else self.format(newest), self._reason)
             return
         found = nearest(self._points, self._cursor_s)
         if found is None:
@@ -86,7 +86,15 @@ class LiveStrip(QWidget):
         age_s, value = found
         shown = None if value is None else self.format(value)
         text = self.tr("{seconds} s ago: {value}")
-        self._value.set_value(text.format(seconds=number(age_s), value=shown or "—"))
+        self._say(text.format(seconds=number(age_s), value=shown or "—"))
+
+    def _say(self, text: str | None, reason: str = "") -> None:
+        """Show ``text`` in a place that only grows: a label of fixed size needs no new layout."""
+        metrics = self._value.fontMetrics()
+        wide = metrics.horizontalAdvance(text or "—") + 2
+        if metrics.height() != self._value.minimumHeight() or wide > self._value.minimumWidth():
+            self._value.setFixedSize(wide, metrics.height())
+        self._value.set_value(text, reason)
 
     @Slot(object)
     def _on_pointed(self, age_s: float | None) -> None:

@@ -7,10 +7,10 @@ from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QLabel
 from typing_extensions import override
 
-from app.advice.text import render_power
 from app.domain.units import MISSING, significant
 from app.power.records import Mode
 from views.theme import use_tabular_digits
+from views.words import power_text
 
 if TYPE_CHECKING:
     from app.power.keeper import DeviceState
@@ -85,7 +85,7 @@ class PowerLine(QLabel):
         )  # fmt: skip
         reasons = [*([status.action] if status.action else []), *status.notes]
         problem = [state.problem.message] if state.problem else []
-        return " ".join([line, *(render_power(reason) for reason in reasons), *problem])
+        return " ".join([line, *(power_text(reason) for reason in reasons), *problem])
 
     def _energy(self, report: "EnergyReport | None") -> str:
         if report is None or report.j_per_tok is None or report.watt_hours is None:

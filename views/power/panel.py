@@ -7,13 +7,13 @@ import msgspec
 from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QCheckBox, QComboBox, QDoubleSpinBox, QHBoxLayout, QWidget
 
-from app.advice.text import render_power
 from app.domain.errors import ErrorInfo
 from app.power.choice import TARGET_C, PowerChoice
 from app.power.records import Mode
 from views.bridge import Jobs
 from views.power.line import PowerLine
 from views.widgets import Banner, Card, Heading, Kit, Table
+from views.words import power_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -206,7 +206,7 @@ class PowerPanel(Card):
         }
         asked = self.tr("put back") if change.requested is None else f"{change.requested:g}"
         return (
-            render_power(change.reason),
+            power_text(change.reason),
             change.at_utc.replace("T", " ").removesuffix("+00:00"),
             knobs.get(change.knob, change.knob),
             change.result,

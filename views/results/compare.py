@@ -12,6 +12,8 @@ from views.words import number, rate_text
 translate = QCoreApplication.translate
 
 SAME_FRAC = 0.01
+LABEL_SEP = " · "
+"""Between a result's name and its time."""
 
 
 class CompareView(QWidget):
@@ -50,10 +52,17 @@ class CompareView(QWidget):
 
     def show_results(self, first: tuple[str, SweepResult], second: tuple[str, SweepResult]) -> None:
         """Compare two results, each with its name."""
-        self.table.rows.set_headers([self.tr("What"), first[0], second[0], self.tr("Difference")])
+        names = column_names(first[0], second[0])
+        self.table.rows.set_headers([self.tr("What"), *names, self.tr("Difference")])
         self.table.set_rows(compare_rows(first[1].recommended, second[1].recommended))
         self._sentence.setText(compare_text(first, second))
         self.table.setAccessibleDescription(self._sentence.text())
+
+
+def column_names(first: str, second: str) -> tuple[str, str]:
+    """Return what to write above two columns: of one model, the times tell results apart."""
+    (model, _, time), (other, _, other_time) = (n.partition(LABEL_SEP) for n in (first, second))
+    return (time, other_time) if model == other and time and other_time else (first, second)
 
 
 def compare_text(first: tuple[str, SweepResult], second: tuple[str, SweepResult]) -> str:

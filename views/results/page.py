@@ -15,7 +15,7 @@ from views.bridge import Jobs
 from views.page import Page
 from views.port import SessionPort
 from views.results import work
-from views.results.compare import CompareView
+from views.results.compare import LABEL_SEP, CompareView
 from views.results.exporter import Exporter
 from views.results.recheck import Rechecker
 from views.results.report import file_stem
@@ -325,7 +325,7 @@ def name_of(sweep: "StoredSweep") -> str:
 
 
 def _label(sweep: "StoredSweep") -> str:
-    return f"{name_of(sweep)} · {sweep.created_utc[:10]}"
+    return f"{name_of(sweep)}{LABEL_SEP}{sweep.created_utc[:16].replace('T', ' ')}"
 
 
 def _row(sweep: "StoredSweep") -> tuple[str, ...]:

@@ -10,7 +10,8 @@ from typing_extensions import override
 from app.domain.machine import GpuProcess, GpuSample
 from app.domain.memory import DeviceMemory
 from views.units import format_bytes
-from views.widgets.basics import Kit, text_label
+from views.widgets.basics import Kit
+from views.widgets.live_text import LiveText
 from views.widgets.memory_bar import part_bytes
 from views.words import memory_part_label
 
@@ -38,7 +39,7 @@ class MemorySplit(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(kit.unit)
         self._bar = _UsedBar(kit)
-        self._text = text_label(muted=True)
+        self._text = LiveText(kit)
         column.addWidget(self._bar)
         column.addWidget(self._text)
 
@@ -68,7 +69,7 @@ class MemorySplit(QWidget):
             named = [f"{words.get(n, others)} {format_bytes(b)}" for n, b in parts.items()]
             line = f"{line} · ≈ {', '.join(named)}"
         names = biggest_users(sample.processes or ())
-        self._text.setText(f"{line} · {names}" if names else line)
+        self._text.show_text(f"{line} · {names}" if names else line)
         self.setAccessibleName(self._text.text())
 
 

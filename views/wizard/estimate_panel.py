@@ -69,5 +69,5 @@ class EstimatePanel(QWidget):
             parts.append(answer.estimate.note)
         error = answer.estimate.max_error_pct
         if answer.estimate.source is MemorySource.FORMULA and error is not None:
-            parts.append(self.tr("Estimated, ± {n}\u00a0%.").format(n=significant(error, 2)))
+            parts.append(self.tr("Estimated, ±\u00a0{n}\u00a0%.").format(n=significant(error, 2)))
         return " ".join(parts)

@@ -3,7 +3,7 @@
 import time
 
 from PySide6.QtCore import Qt, QTimer, Signal, Slot
-from PySide6.QtGui import QHideEvent, QShowEvent
+from PySide6.QtGui import QAccessible, QAccessibleEvent, QHideEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
 from typing_extensions import override
 
@@ -13,7 +13,7 @@ from app.domain.trial import Trial
 from app.domain.units import format_seconds
 from views.plots.sweep_plot import SweepPlot
 from views.widgets import Card, Heading, Kit, text_label
-from views.words import phase_label, settings_text
+from views.words import phase_label, sentence, settings_text
 
 TICK_MS = 1000
 
@@ -23,9 +23,11 @@ class RunStep(QWidget):
 
     Signals:
         stop_requested: The user has seen enough.
+        go_on_requested: The search that waits shall go on.
     """
 
     stop_requested = Signal()
+    go_on_requested = Signal()
 
     def __init__(self, kit: Kit) -> None:
         """Build it idle."""
@@ -62,11 +64,27 @@ class RunStep(QWidget):
         self._bar.setTextVisible(False)
         self._bar.setAccessibleName(self.tr("Progress of the search"))
         card.column.addWidget(self._bar)
+        card.column.addWidget(self._question(kit))
         self._what = text_label(muted=True)
         self._time = text_label(muted=True)
         card.column.addWidget(self._what)
         card.column.addWidget(self._time)
         return card
+
+    def _question(self, kit: Kit) -> QWidget:
+        """Build what asks whether a search that waits shall go on; hidden until it waits."""
+        self._paused = QWidget()
+        row = QHBoxLayout(self._paused)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(2 * kit.unit)
+        row.addWidget(kit.icon_label("warn", "warn"))
+        self.why_paused = text_label()
+        row.addWidget(self.why_paused, 1)
+        self.go_on = kit.button(self.tr("Go On"), "play", "primary")
+        self.go_on.clicked.connect(self._on_go_on)
+        row.addWidget(self.go_on)
+        self._paused.hide()
+        return self._paused
 
     def begin(self, plan: SweepPlan) -> None:
         """Start to follow ``plan``."""
@@ -75,6 +93,7 @@ class RunStep(QWidget):
         self._begin_s = time.perf_counter()
         self._headline.setText(self.tr("Measuring {model}").format(model=plan.space.model.name))
         self.stop.setEnabled(True)
+        self._paused.hide()
         self._what.setText(self.tr("Starting the engine…"))
         self.plot.show_trials(())
         self._tick.start()
@@ -84,11 +103,29 @@ class RunStep(QWidget):
     def end(self) -> None:
         """Stop following."""
         self._plan = None
+        self._paused.hide()
         self._tick.stop()
+
+    @Slot(str)
+    def show_paused(self, code: str) -> None:
+        """Say why the search waits, and ask whether it shall go on."""
+        self.why_paused.setText(sentence("note", code, {}))
+        self._what.setText(self.tr("Waiting for you: go on, or stop and keep what was measured."))
+        self._paused.show()
+        self.go_on.setFocus()
+        alert = QAccessibleEvent(self.why_paused, QAccessible.Event.Alert)
+        QAccessible.updateAccessibility(alert)
+
+    @Slot()
+    def _on_go_on(self) -> None:
+        self._paused.hide()
+        self.stop.setFocus()
+        self.go_on_requested.emit()
 
     def show_stopping(self) -> None:
         """Say that the stop is under way."""
         self.stop.setEnabled(False)
+        self._paused.hide()
         self._what.setText(self.tr("Stopping; what was measured is kept…"))
 
     def show_trial_started(self, event: TrialStarted) -> None:

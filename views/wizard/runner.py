@@ -7,6 +7,7 @@ from PySide6.QtCore import QObject, Signal, Slot
 
 from app.domain.events import (
     SweepFinished,
+    SweepPaused,
     SweepPlanned,
     TrialFinished,
     TrialProgress,
@@ -27,6 +28,7 @@ class SearchRunner(QObject):
         trial_started: ``TrialStarted``.
         progressed: ``TrialProgress``.
         trial_finished: ``Trial``.
+        paused: Code of a note: the search waits for ``go`` or ``stop``.
         finished: ``SweepResult``, also after a stop.
         failed: ``ErrorInfo``; there is no result.
         ended: Nothing runs any more.
@@ -36,6 +38,7 @@ class SearchRunner(QObject):
     trial_started = Signal(object)
     progressed = Signal(object)
     trial_finished = Signal(object)
+    paused = Signal(str)
     finished = Signal(object)
     failed = Signal(object)
     ended = Signal()
@@ -67,7 +70,7 @@ class SearchRunner(QObject):
         self._job.ended.connect(self._on_ended)
 
     def go(self) -> None:
-        """Carry the plan out."""
+        """Carry the plan out, or go on where the search waits."""
         self._go.set()
 
     def stop(self) -> None:
@@ -95,6 +98,8 @@ class SearchRunner(QObject):
                 self.progressed.emit(event)
             case TrialFinished(trial=trial):
                 self.trial_finished.emit(trial)
+            case SweepPaused(code=code):
+                self.paused.emit(code)
             case SweepFinished(result=result):
                 self.finished.emit(result)
 
@@ -108,18 +113,20 @@ class SearchRunner(QObject):
 def _search(
     session: SessionPort, jobs: Jobs, model: str, request: SweepRequest, go: threading.Event
 ) -> Callable[[threading.Event], Iterator[object]]:
-    """Return the work: the session's events, paused once the plan is out."""
+    """Return the work: the session's events; it waits once the plan is out, and when told to."""
 
     def work(cancel: threading.Event) -> Iterator[object]:
         with jobs.engine_turn(cancel) as is_ours:
             if not is_ours:
                 return
             for event in session.tune(model, request, cancel=cancel):
+                if isinstance(event, SweepPlanned | SweepPaused):
+                    go.clear()
                 yield event
-                if isinstance(event, SweepPlanned):
-                    # Cancelling sets ``go`` too, so this wait always ends.
+                if isinstance(event, SweepPlanned | SweepPaused) and not cancel.is_set():
+                    # Cancelling sets ``go`` after ``cancel``, so this wait always ends.
                     go.wait()
-                    if cancel.is_set():
-                        return
+                if isinstance(event, SweepPlanned) and cancel.is_set():
+                    return
 
     return work

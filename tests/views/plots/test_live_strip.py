@@ -1,7 +1,9 @@
 """Live strips: numbers, words, and painting with gaps."""
 
+from PySide6.QtGui import QColor
 from pytestqt.qtbot import QtBot
 
+from views.plots.canvas import mixed
 from views.plots.live_strip import LiveStrip, StripInfo
 from views.widgets import Kit
 
@@ -42,3 +44,9 @@ def test_curve_is_painted_with_its_gap(kit: Kit, qtbot: QtBot) -> None:
     filled = [image.pixelColor(int(image.width() * f), middle_y).rgb() != ground
               for f in (0.1, 0.5, 0.9)]  # fmt: skip
     assert filled == [True, False, True]
+
+
+def test_ground_is_a_mix_of_curve_and_background() -> None:
+    """What lies below the curve must look like a little of its colour over the background."""
+    mix = mixed(QColor(200, 0, 100), QColor(0, 0, 0), 0.25)
+    assert (mix.red(), mix.green(), mix.blue()) == (50, 0, 25)

@@ -122,3 +122,14 @@ def test_the_chat_shows_the_same_line_with_its_energy(
     line.refresh()
     assert "8.00 J per token, 0.222 Wh in this conversation" in line.text()
     assert "EUR per 1,000 tokens" in line.text()
+
+
+def test_the_panel_lives_on_in_another_language(
+    window: MainWindow, session: FakeSession, qtbot: QtBot
+) -> None:
+    """Pages built anew must know the session that is open already."""
+    before = window.dashboard
+    window.rebuild()
+    qtbot.waitUntil(lambda: window.dashboard is not before and window.is_ready)
+    qtbot.waitUntil(window.dashboard.power.isEnabled)
+    assert "74 of 74 °C" in window.dashboard.power.line.text()

@@ -12,7 +12,7 @@ from app.domain.trial import Rate, TelemetryWindow
 from app.session.results import Recheck
 from tests.fakes import window_data as data
 from views.results.alternatives import alternatives
-from views.results.compare import compare_rows, compare_text
+from views.results.compare import column_names, compare_rows, compare_text
 from views.results.milliseconds import token_parts
 from views.results.recheck import recheck_text, recheck_tone
 from views.results.report import file_stem, report_html, write_report
@@ -60,6 +60,13 @@ def test_alternatives_are_what_was_measured() -> None:
     assert "60.0 W instead of 80.0 W" in found["quieter"].text
 
 
+def test_columns_of_one_model_are_told_apart_by_their_times() -> None:
+    """A long model name, twice, would leave no room for what differs."""
+    names = ("Qwen · 2026-01-12 18:20", "Qwen · 2026-01-11 09:02")
+    assert column_names(*names) == ("2026-01-12 18:20", "2026-01-11 09:02")
+    assert column_names(names[0], "Gemma · 2026-01-11 09:02")[0] == names[0]
+
+
 def test_slower_than_the_floor_is_no_alternative() -> None:
     """A longer context that misses the user's floor must not be offered."""
     slow = ContextPoint(
@@ -73,7 +80,7 @@ def test_comparison_names_the_faster_only_outside_noise() -> None:
     """Overlapping intervals are no difference."""
     assert "less than measurements scatter" in compare_text(("A", RESULT), ("B", RESULT))
     knee = msgspec.structs.replace(RESULT, recommended=RESULT.knee)
-    assert compare_text(("A", RESULT), ("B", knee)).startswith("A decodes 10")
+    assert compare_text(("A", RESULT), ("B", knee)).startswith("A decodes 9\u00a0%")
     rows = compare_rows(RESULT.recommended, RESULT.knee)
     layers = next(row for row in rows if row[0] == "GPU layers")
     assert layers[1:] == ("28", "27", "differs")

@@ -185,5 +185,5 @@ def test_result_shows_its_advice(kit: Kit, qtbot: QtBot) -> None:
     qtbot.addWidget(view)
     finding = Finding(id="disturbed", severity=Severity.HINT, evidence={"count": 2})
     view.show_result(msgspec.structs.replace(data.result(), findings=(finding,)), "Qwen")
-    assert "2 trials were disturbed" in view._reasons.text()
+    assert "Trials disturbed: 2" in view._reasons.text()
     assert "measure again" in view._reasons.text()

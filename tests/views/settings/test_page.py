@@ -18,7 +18,7 @@ from views.units import use_units
 def page(window: MainWindow) -> SettingsPage:
     """Return the page, opened as the user does."""
     window.open_page("settings")
-    found = window._lazy["settings"]
+    found = window.on_demand.pages["settings"]
     assert isinstance(found, SettingsPage)
     return found
 
@@ -129,3 +129,21 @@ def test_own_files_are_named(page: SettingsPage, window: MainWindow, qtbot: QtBo
     """Who has no file manager must read where RigTune keeps its files."""
     page.show_file("/home/x/rigtune")
     assert "/home/x/rigtune" in page.banner.text
+
+
+def test_change_waits_for_an_answer_but_not_for_the_end_of_a_chat(
+    window: MainWindow, late: LatePages, page: SettingsPage, session: FakeSession, qtbot: QtBot
+) -> None:
+    """A model stays loaded for a long time after its answer; the window must not wait for that."""
+    session.gate.clear()
+    late.chat.send("Hello")
+    qtbot.waitUntil(
+        lambda: "KV" in late.chat.transcript.turns[-1].view.content or bool(session.asked)
+    )
+    before = window.dashboard
+    page.kit.options.change(level="expert")
+    qtbot.waitUntil(lambda: not window.jobs.running("preferences"))
+    assert window.preferring.is_waiting
+    assert window.dashboard is before
+    session.gate.set()
+    qtbot.waitUntil(lambda: window.dashboard is not before and window.is_ready)

@@ -11,6 +11,7 @@ from pytestqt.qtbot import QtBot
 from app.domain.errors import EnvironmentProblem
 from app.domain.finding import Finding, Severity
 from app.domain.sweep import BudgetName, Goal, PlannedStage, SweepRequest
+from app.domain.units import format_tok_s
 from tests.fakes import window_data as data
 from tests.fakes.session import FakeSession
 from views.late_pages import LatePages
@@ -224,7 +225,11 @@ def test_export_goes_to_the_clipboard(wizard: WizardPage, qtbot: QtBot) -> None:
     qtbot.waitUntil(lambda: "llama-server" in view.banner.text)
     assert QApplication.clipboard().text() == "llama-server --n-gpu-layers 28 # llama-server ab12"
     view._copy.click()
-    assert "39.6 tok/s decode" in QApplication.clipboard().text()
+    best = data.result().recommended
+    assert best is not None
+    assert best.decode_tok_s is not None
+    speed = format_tok_s(best.decode_tok_s.median).replace("\u00a0", " ")
+    assert f"{speed} decode" in QApplication.clipboard().text().replace("\u00a0", " ")
 
 
 def test_stopped_search_that_still_ends_blocks_no_choice(
@@ -301,3 +306,21 @@ def test_plan_shows_its_advice(kit: Kit, qtbot: QtBot) -> None:
     assert "battery" in step._notes.text()
     assert "Plug in" in step._notes.text()
     assert step._notes.isVisibleTo(step)
+
+
+@pytest.mark.parametrize(("goes_on", "status"), [(True, "complete"), (False, "cancelled")])
+def test_a_search_that_waits_asks(
+    wizard: WizardPage, session: FakeSession, qtbot: QtBot, goes_on: bool, status: str
+) -> None:
+    """On another power source nothing may be measured before the user says so; Stop keeps all."""
+    session.pause_at = 3
+    wizard.model_step.quick.click()
+    qtbot.waitUntil(wizard.run_step.go_on.isVisible)
+    assert "power source changed" in wizard.run_step.why_paused.text()
+    assert len(wizard.run_step._trials) == 3
+    (wizard.run_step.go_on if goes_on else wizard.run_step.stop).click()
+    qtbot.waitUntil(lambda: wizard.step == "result")
+    shown = wizard.result_step._result
+    assert shown is not None
+    assert shown.status == status
+    assert not wizard.run_step.go_on.isVisible()

@@ -1,0 +1,72 @@
+"""Texts that change every second."""
+
+from PySide6.QtCore import QEvent, QObject
+from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
+from pytestqt.qtbot import QtBot
+from typing_extensions import override
+
+from views.plots.live_strip import LiveStrip, StripInfo
+from views.widgets import Kit
+from views.widgets.live_text import LiveText
+
+
+class LayoutCount(QObject):
+    """Counts how often a widget is asked to lay its children out anew."""
+
+    n = 0
+
+    @override
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        self.n += event.type() is QEvent.Type.LayoutRequest
+        return False
+
+
+def settle() -> None:
+    """Let layouts come to rest: one may ask for another."""
+    for _ in range(4):
+        QApplication.processEvents()
+
+
+def shown(qtbot: QtBot, child: QWidget) -> tuple[QWidget, LayoutCount]:
+    """Return a page that shows ``child``, and what counts its layouts."""
+    page = QWidget()
+    qtbot.addWidget(page)
+    QVBoxLayout(page).addWidget(child)
+    page.resize(300, 200)
+    page.show()
+    qtbot.waitExposed(page)
+    settle()
+    count = LayoutCount(page)
+    for widget in (page, child):
+        widget.installEventFilter(count)
+    return page, count
+
+
+def test_a_new_number_needs_no_layout(kit: Kit, qtbot: QtBot) -> None:
+    """Eight cards laid out every second would cost more than drawing their curves."""
+    strip = LiveStrip(kit, StripInfo(name="Power", color="power", unit="W"))
+    _page, count = shown(qtbot, strip)
+    strip.show_points([(0.0, 888.0)], 60.0)
+    settle()
+    count.n = 0
+    for value in (78.0, 95.0, 105.0):
+        strip.show_points([(0.0, value)], 60.0)
+        settle()
+    assert count.n == 0
+    assert strip._value.text() == "105\u00a0W"
+
+
+def test_a_text_asks_for_room_only_where_it_needs_more(kit: Kit, qtbot: QtBot) -> None:
+    """The same number of lines must leave the page alone; more of them must get their room."""
+    text = LiveText(kit)
+    _page, count = shown(qtbot, text)
+    text.show_text("Memory: 3.81 GiB")
+    settle()
+    one_line = text.height()
+    count.n = 0
+    text.show_text("Memory: 3.92 GiB")
+    settle()
+    assert count.n == 0
+    text.show_text("Memory: 3.92 GiB " * 9)
+    qtbot.waitUntil(lambda: text.height() > one_line)
+    assert text.accessibleName() == text.text()

@@ -1,0 +1,100 @@
+"""The pages that most starts never show: imported and built when they are first asked for."""
+
+import importlib
+from typing import TYPE_CHECKING, Protocol
+
+from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QStackedWidget, QWidget
+
+from app.domain.machine import Machine
+from views.feed import TelemetryFeed
+from views.widgets import Kit
+
+if TYPE_CHECKING:
+    from views.advice_page import AdvicePage
+    from views.intro import IntroPage
+    from views.settings.page import SettingsPage
+
+MODULES = {
+    "advice": "views.advice_page",
+    "settings": "views.settings.page",
+    "intro": "views.intro",
+    "gallery": "views.gallery",
+}
+
+
+class Handlers(Protocol):
+    """What the pages ask of the window."""
+
+    def end_intro(self, page: str) -> None:
+        """Go to a page; the introduction was seen or skipped."""
+        ...
+
+    def show_data_folder(self) -> None:
+        """Show where RigTune keeps its files."""
+        ...
+
+    def look_again(self) -> None:
+        """Look at the machine once more."""
+        ...
+
+
+class OnDemand(QObject):
+    """Advice, settings, introduction and gallery."""
+
+    def __init__(self, kit: Kit, stack: QStackedWidget, handlers: Handlers) -> None:
+        """Build nothing yet; pages are added to ``stack``."""
+        super().__init__(stack)
+        self._kit = kit
+        self._stack = stack
+        self._handlers = handlers
+        self.pages: dict[str, QWidget] = {}
+
+    def page(self, key: str, machine: Machine | None) -> QWidget:
+        """Return a page, built if it is the first time; ``machine`` where it is known."""
+        if key not in self.pages:
+            # Imported by the warm-up thread; here only where the user was quicker.
+            page = self._build(key, machine)
+            self.pages[key] = page
+            self._stack.addWidget(page)
+        return self.pages[key]
+
+    def _build(self, key: str, machine: Machine | None) -> QWidget:
+        module = importlib.import_module(MODULES[key])
+        if key == "advice":
+            advice: AdvicePage = module.AdvicePage(self._kit)
+            advice.refresh_requested.connect(self._handlers.look_again)
+            return advice
+        if key == "intro":
+            intro: IntroPage = module.IntroPage(self._kit)
+            intro.show_machine(machine)
+            intro.done.connect(self._handlers.end_intro)
+            return intro
+        if key == "settings":
+            settings: SettingsPage = module.SettingsPage(self._kit)
+            settings.data_folder_requested.connect(self._handlers.show_data_folder)
+            return settings
+        gallery: QWidget = module.GalleryPage(self._kit)
+        return gallery
+
+    def show_machine(self, machine: Machine) -> None:
+        """Tell the introduction, if it is there, of ``machine``."""
+        if "intro" in self.pages:
+            intro: IntroPage = self.pages["intro"]  # type: ignore[assignment]
+            intro.show_machine(machine)
+
+    def show_folder(self, folder: str) -> None:
+        """Name RigTune's folder on the settings page, if it is there."""
+        if "settings" in self.pages:
+            settings: SettingsPage = self.pages["settings"]  # type: ignore[assignment]
+            settings.show_file(folder)
+
+    def show_findings(self, machine: Machine, feed: TelemetryFeed) -> None:
+        """Show on the advice page, if it is there, what there is to say."""
+        if "advice" in self.pages:
+            readings = feed.readings([gpu.key for gpu in machine.gpus])
+            host = feed.latest_host()
+            rules = importlib.import_module("app.advice.rules")
+            advice: AdvicePage = self.pages["advice"]  # type: ignore[assignment]
+            advice.show_findings(rules.machine_findings(machine, readings, host))
+            advice.show_facts(machine)
