@@ -123,7 +123,7 @@ def run(argv: Sequence[str], probing: Probing) -> int:
     except EnvironmentProblem as problem:
         return report_problem(problem, as_json=as_json)
     except KeyboardInterrupt:
-        return EXIT_PARTIAL
+        return report_interrupt(as_json=as_json)
     except BrokenPipeError:
         return leave_stdout(EXIT_DONE)
     except OSError as error:
@@ -179,6 +179,14 @@ def use_utf8() -> None:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+def report_interrupt(*, as_json: bool) -> int:
+    """End as asked; ``--json`` promises a document even where nothing came of it."""
+    if as_json:
+        stopped = ErrorInfo(code="interrupted", message="Stopped before there was a result.")
+        print_json(ErrorDocument(error=stopped))
+    return EXIT_PARTIAL
 
 
 def leave_stdout(code: int) -> int:

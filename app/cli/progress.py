@@ -160,10 +160,11 @@ def summary(settings: Settings) -> str:
 
 
 def trial_line(index: int, trial: Trial) -> str:
-    """Return one finished trial as a line."""
-    head = (
-        f"{index + 1:>3}. {summary(trial.request.settings)} @ depth {trial.request.workload.depth}"
-    )
+    """Return one finished trial as a line: what the engine used, where it got that far."""
+    used, workload = trial.effective or trial.request.settings, trial.request.workload
+    head = f"{index + 1:>3}. {summary(used)} @ depth {workload.depth}"
+    if workload.n_seq > 1:
+        head += f", each of {workload.n_seq} sequences"
     if not OUTCOMES[trial.outcome].has_speed:
         why = f": {trial.error.message}" if trial.error else ""
         return f"{head}: {OUTCOMES[trial.outcome].label}{why}"

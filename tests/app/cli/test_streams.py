@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.output import EXIT_DONE, EXIT_PROBLEM
+from app.cli.main import report_interrupt
+from app.cli.output import EXIT_DONE, EXIT_PARTIAL, EXIT_PROBLEM
 from tests.fakes.models import make_model
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="redirections of a POSIX shell")
@@ -64,3 +65,11 @@ def test_a_refusal_is_json_where_json_was_asked(shell: Shell) -> None:
     done = shell.run("RIGTUNE_HOME=/proc/none rigtune doctor --json")
     assert done.returncode in {EXIT_DONE, EXIT_PROBLEM}
     assert isinstance(json.loads(done.stdout), dict)
+
+
+def test_an_interrupted_command_still_prints_its_document(
+    capsysbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    """``--json`` promises a document, also after Ctrl-C before there was a result."""
+    assert report_interrupt(as_json=True) == EXIT_PARTIAL
+    assert json.loads(capsysbinary.readouterr().out)["error"]["code"] == "interrupted"
