@@ -88,6 +88,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, session: Session) -> int:
     """Answer once, or hold a conversation until the input ends."""
     sampling = sampling_of(args)
+    if args.max_tokens is not None and args.max_tokens < 1:
+        raise UsageProblem("bad_setting", f"--max-tokens: {args.max_tokens} is below 1")
+    if args.prompt is not None and args.conversation is not None:
+        raise UsageProblem(
+            "prompt_in_conversation", "--prompt and --conversation exclude each other"
+        )
     if args.json and args.prompt is None:
         raise UsageProblem(
             "json_of_conversation", "--json prints one answer", "Say what to answer: --prompt TEXT."

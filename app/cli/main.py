@@ -169,8 +169,8 @@ def fill_closed_streams() -> None:
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            # lives as long as the process
-            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))
+            null = Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115 - as long as we live
+            setattr(sys, name, null)
 
 
 def use_utf8() -> None:

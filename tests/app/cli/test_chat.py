@@ -264,6 +264,17 @@ def test_json_without_a_prompt_is_refused(
     assert json.loads(capsys.readouterr().out)["error"]["code"] == "json_of_conversation"
 
 
+@pytest.mark.parametrize(
+    "options", [("--max-tokens", "0"), ("--prompt", "x", "--conversation", "1")]
+)
+def test_options_that_mean_nothing_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+) -> None:
+    """An answer of no tokens, and a single answer inside a stored conversation."""
+    monkeypatch.setenv("RIGTUNE_HOME", str(tmp_path))
+    assert run(["chat", "demo", *options], registry) == EXIT_USAGE
+
+
 @pytest.mark.engine
 def test_killed_in_the_middle_the_text_is_kept(tmp_path: Path) -> None:
     """After kill -9 what was on the screen two seconds ago is in the database."""
