@@ -100,7 +100,9 @@ def parse_setting(info: SettingInfo, text: str, n_layer: int | None = None) -> i
         value = int(text)
     except ValueError as error:
         raise _bad(info, f"{text!r} is not a whole number") from error
-    high = n_layer + 1 if info.name == "n_gpu_layers" and n_layer is not None else info.high
+    high = info.high
+    if n_layer is not None and info.name in {"n_gpu_layers", "n_cpu_moe"}:
+        high = n_layer + (info.name == "n_gpu_layers")
     if info.low is not None and value < info.low:
         raise _bad(info, f"{value} is below {info.low}")
     if high is not None and value > high:
@@ -121,7 +123,9 @@ def parse_pins(pins: Iterable[str], n_layer: int | None) -> dict[str, int | str]
         if not equals or info is None or info.name == "devices":
             known = ", ".join(s.name for s in SETTINGS if s.name != "devices")
             raise UsageProblem(
-                "bad_pin", f"--pin {pin!r} is not knob=value with a known knob", f"Knobs: {known}."
+                "bad_pin",
+                f"--pin {pin!r} is not knob=value with a known knob",
+                f"Knobs: {known}. Devices are chosen with --device.",
             )
         pinned[info.name] = parse_setting(info, value, n_layer)
     return pinned

@@ -27,6 +27,11 @@ from app.session import Session
 
 NAME = "bench"
 HELP = "measure one configuration"
+MAX_TOKENS = 1 << 24
+"""More than any model was trained for; llama.cpp itself counts in 32 bits."""
+MAX_REPS = 1000
+MAX_SEQUENCES = 256
+"""llama.cpp's ``LLAMA_MAX_SEQ``."""
 
 
 class BenchDocument(Record, frozen=True, kw_only=True):
@@ -124,15 +129,16 @@ def check(workload: Workload, reps: int) -> None:
     Raises:
         UsageProblem: A count is out of range.
     """
-    for name, value, low in (
-        ("--n-prompt", workload.n_prompt, 1),
-        ("--n-gen", workload.n_gen, 1),
-        ("--depth", workload.depth, 0),
-        ("--reps", reps, 1),
-        ("--parallel", workload.n_seq, 1),
+    for name, value, low, high in (
+        ("--n-prompt", workload.n_prompt, 1, MAX_TOKENS),
+        ("--n-gen", workload.n_gen, 1, MAX_TOKENS),
+        ("--depth", workload.depth, 0, MAX_TOKENS),
+        ("--reps", reps, 1, MAX_REPS),
+        ("--parallel", workload.n_seq, 1, MAX_SEQUENCES),
     ):
-        if value < low:
-            raise UsageProblem("bad_setting", f"{name}: {value} is below {low}")
+        if not low <= value <= high:
+            bound = f"below {low}" if value < low else f"above {high}"
+            raise UsageProblem("bad_setting", f"{name}: {value} is {bound}")
 
 
 def last_trial(session: Session, model: str, request: TrialRequest) -> Trial:

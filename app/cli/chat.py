@@ -21,7 +21,7 @@ from app.cli.output import (
     progress_console,
 )
 from app.cli.power_options import News, add_power_arguments, apply_power, show_energy
-from app.domain.errors import EnvironmentProblem, ErrorInfo
+from app.domain.errors import EnvironmentProblem, ErrorInfo, UsageProblem
 from app.domain.events import GenerationFinished, TokenGenerated
 from app.domain.record import Record
 from app.domain.settings import Settings
@@ -88,6 +88,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, session: Session) -> int:
     """Answer once, or hold a conversation until the input ends."""
     sampling = sampling_of(args)
+    if args.max_tokens is not None and args.max_tokens < 1:
+        raise UsageProblem("bad_setting", f"--max-tokens: {args.max_tokens} is below 1")
+    if args.prompt is not None and args.conversation is not None:
+        raise UsageProblem(
+            "prompt_in_conversation", "--prompt and --conversation exclude each other"
+        )
+    if args.json and args.prompt is None:
+        raise UsageProblem(
+            "json_of_conversation", "--json prints one answer", "Say what to answer: --prompt TEXT."
+        )
     chat = session.chat(args.model, args.profile)
     chat.template, chat.stop = args.template, tuple(args.stop)
     apply_power(args, session.power)

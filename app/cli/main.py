@@ -1,10 +1,12 @@
 """Parses the command line, runs one command, and turns errors into exit codes."""
 
 import argparse
+import os
 import re
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
 from typing_extensions import override
@@ -106,6 +108,7 @@ def add_common(sub: argparse.ArgumentParser, *, has_json: bool) -> None:
 
 def run(argv: Sequence[str], probing: Probing) -> int:
     """Run the command in ``argv`` and return the exit code; without one, open the window."""
+    fill_closed_streams()
     use_utf8()
     parser = build_parser()
     try:
@@ -120,13 +123,11 @@ def run(argv: Sequence[str], probing: Probing) -> int:
     except EnvironmentProblem as problem:
         return report_problem(problem, as_json=as_json)
     except KeyboardInterrupt:
-        return EXIT_PARTIAL
+        return report_interrupt(as_json=as_json)
     except BrokenPipeError:
-        sys.stderr.close()
-        return EXIT_DONE
+        return leave_stdout(EXIT_DONE)
     except OSError as error:
-        refused = EnvironmentProblem("system", f"The system refused something: {error}.")
-        return report_problem(refused, as_json=False)
+        return report_refusal(error, as_json=as_json)
     except Exception:  # noqa: BLE001 - top frame: a bug becomes a report, not a traceback
         return report_bug(as_json=as_json)
 
@@ -161,12 +162,46 @@ def open_window(parser: argparse.ArgumentParser, replay: str | None) -> int:
     return start(parser, replay)
 
 
+def fill_closed_streams() -> None:
+    """Put the null device where a standard stream was closed by whoever started us.
+
+    Python has ``None`` there, and the next file opened would get the stream's number.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            null = Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115 - as long as we live
+            setattr(sys, name, null)
+
+
 def use_utf8() -> None:
     """Write UTF-8 whatever the console's code page; never die on an odd file name."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+def report_interrupt(*, as_json: bool) -> int:
+    """End as asked; ``--json`` promises a document even where nothing came of it."""
+    if as_json:
+        stopped = ErrorInfo(code="interrupted", message="Stopped before there was a result.")
+        print_json(ErrorDocument(error=stopped))
+    return EXIT_PARTIAL
+
+
+def leave_stdout(code: int) -> int:
+    """Give up what stdout could not take, so that Python does not try again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code
+
+
+def report_refusal(error: OSError, *, as_json: bool) -> int:
+    """Say what the system refused, on stderr where stdout is what it refused."""
+    refused = EnvironmentProblem("system", f"The system refused something: {error}.")
+    try:
+        return report_problem(refused, as_json=as_json)
+    except OSError:
+        return leave_stdout(report_problem(refused, as_json=False))
 
 
 def report_bug(*, as_json: bool) -> int:

@@ -2,10 +2,12 @@
 
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 from rich.console import Console
 from rich.table import Table
+from typing_extensions import override
 
 from app.domain.errors import EnvironmentProblem, ErrorInfo
 from app.domain.record import Record
@@ -25,16 +27,44 @@ class ErrorDocument(Record, frozen=True, kw_only=True):
     error: ErrorInfo
 
 
+class PlainConsole(Console):
+    """A console that leaves a reader who went away to the caller.
+
+    Rich's own answer is to close stdout, whichever stream broke, and to exit with 1.
+    """
+
+    @override
+    def on_broken_pipe(self) -> None:
+        """Pass the error on.
+
+        Raises:
+            BrokenPipeError: Always.
+        """
+        raise BrokenPipeError
+
+
+class ProgressConsole(PlainConsole):
+    """A console for progress: where nobody can read it any more, the work goes on in silence."""
+
+    @override
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print as rich does; a full disk or a reader who left ends the talking, nothing else."""
+        try:
+            super().print(*objects, **options)
+        except OSError:
+            self.quiet = True
+
+
 def human() -> Console:
     """Return the console for human text (stdout)."""
     # a pipe has no width: tables are then as wide as they need to be
     width = None if sys.stdout.isatty() else PIPE_WIDTH
-    return Console(highlight=False, soft_wrap=width is not None, width=width)
+    return PlainConsole(highlight=False, soft_wrap=width is not None, width=width)
 
 
 def progress_console() -> Console:
     """Return the console for progress and errors (stderr)."""
-    return Console(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
+    return ProgressConsole(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
 
 
 def print_json(document: object) -> None:

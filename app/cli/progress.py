@@ -1,5 +1,6 @@
 """Shows what a search or a bench does, on stderr; Ctrl-C asks it to stop and keeps the rest."""
 
+import contextlib
 import signal
 import sys
 import threading
@@ -62,12 +63,13 @@ class Follower:
             disable=mode != "auto" or not sys.stderr.isatty(),
         )
         self._task = self._live.add_task("preparing", total=None)
-        self._old_handler: object = None
+        self._old_handlers: dict[int, object] = {}
 
     def __enter__(self) -> Self:
-        """Start listening for Ctrl-C."""
+        """Start listening for Ctrl-C and for a polite request to end (SIGTERM)."""
         if threading.current_thread() is threading.main_thread():
-            self._old_handler = signal.signal(signal.SIGINT, self._on_interrupt)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._old_handlers[number] = signal.signal(number, self._on_interrupt)
         self._live.start()
         return self
 
@@ -77,16 +79,17 @@ class Follower:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Give Ctrl-C back."""
+        """Give both signals back."""
         self._live.stop()
-        if self._old_handler is not None:
-            signal.signal(signal.SIGINT, self._old_handler)  # type: ignore[arg-type]
+        for number, handler in self._old_handlers.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
 
     def show(self, event: SweepEvent) -> None:
         """Show one event."""
         if self._mode == "jsonl":
-            sys.stderr.write(msgspec.json.encode(event).decode() + "\n")
-            sys.stderr.flush()
+            with contextlib.suppress(OSError):  # the reader left: the search goes on
+                sys.stderr.write(msgspec.json.encode(event).decode() + "\n")
+                sys.stderr.flush()
         elif self._mode == "auto":
             self._show_text(event)
 
@@ -157,10 +160,11 @@ def summary(settings: Settings) -> str:
 
 
 def trial_line(index: int, trial: Trial) -> str:
-    """Return one finished trial as a line."""
-    head = (
-        f"{index + 1:>3}. {summary(trial.request.settings)} @ depth {trial.request.workload.depth}"
-    )
+    """Return one finished trial as a line: what the engine used, where it got that far."""
+    used, workload = trial.effective or trial.request.settings, trial.request.workload
+    head = f"{index + 1:>3}. {summary(used)} @ depth {workload.depth}"
+    if workload.n_seq > 1:
+        head += f", each of {workload.n_seq} sequences"
     if not OUTCOMES[trial.outcome].has_speed:
         why = f": {trial.error.message}" if trial.error else ""
         return f"{head}: {OUTCOMES[trial.outcome].label}{why}"

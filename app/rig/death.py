@@ -16,6 +16,8 @@ _WINDOWS_CRASHES = {
     0xC0000139: "a library of the wrong version",
     0xC0000409: "an abort",
 }
+# phases whose name in the protocol does not read well in a sentence
+_IN_WORDS = {"start": "start-up", "context": "context creation", "warm_up": "warm-up"}
 _ILLEGAL_INSTRUCTION = 0xC000001D
 
 
@@ -27,7 +29,7 @@ def explain(end: WorkerEnd, phase: str) -> Cause:
         case WorkerSilent():
             return _timed_out(end)
         case WorkerDied():
-            return _died(end, phase)
+            return _died(end, _IN_WORDS.get(phase, phase))
         case _:
             message = f"The engine's process could not be started: {end}."
             return _crash("engine_not_started", message, "Reinstall RigTune.")
@@ -40,7 +42,8 @@ def problem(end: WorkerEnd, phase: str = "start") -> EnvironmentProblem:
 
 
 def _timed_out(end: WorkerSilent) -> Cause:
-    message = f"The engine made no progress in {end.phase} for {end.budget_s:.0f} s and was ended."
+    phase = _IN_WORDS.get(end.phase, end.phase)
+    message = f"The engine made no progress in {phase} for {end.budget_s:.0f} s and was ended."
     hint = "The device may hang or be very slow: try fewer GPU layers or another device."
     return Cause(
         outcome=Outcome.TIMED_OUT,

@@ -74,3 +74,17 @@ def test_a_split_is_a_list_of_whole_numbers() -> None:
     for wrong in ("3;1", "", "a,b", "-1,2", "1,"):
         with pytest.raises(UsageProblem):
             parse_pins([f"tensor_split={wrong}"], None)
+
+
+def test_expert_layers_are_bounded_by_the_model() -> None:
+    """More than every block is a slip of the finger; every block is not."""
+    assert parse("--n-cpu-moe", "32").n_cpu_moe == 32
+    with pytest.raises(UsageProblem, match="above 32"):
+        parse("--n-cpu-moe", "33")
+
+
+def test_pinning_devices_leads_to_the_option_for_it() -> None:
+    """Devices are no knob; the hint says what they are chosen with."""
+    with pytest.raises(UsageProblem) as caught:
+        parse_pins(["devices=CUDA0"], None)
+    assert "--device" in caught.value.info.hint

@@ -57,3 +57,13 @@ def test_impossible_benches_are_usage_errors(
     code, document = bench(capsysbinary, model, *argv)
     assert code == EXIT_USAGE
     assert document["error"]["message"]
+
+
+@pytest.mark.parametrize("option", ["--n-prompt", "--n-gen", "--depth", "--reps", "--parallel"])
+def test_absurd_counts_are_usage_errors(
+    model: str, capsysbinary: pytest.CaptureFixture[bytes], option: str
+) -> None:
+    """A count nobody can wait for is refused at once; it ran without an end."""
+    code, document = bench(capsysbinary, model, option, "99999999999999999999")
+    assert code == EXIT_USAGE
+    assert "above" in document["error"]["message"]

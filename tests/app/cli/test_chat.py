@@ -17,9 +17,12 @@ from app.chat.overflow import Overflow
 from app.chat.thread import Thread
 from app.cli.chat_commands import Commands
 from app.cli.chat_screen import Interrupts, read_message, safe, write_answer
+from app.cli.main import run
+from app.cli.output import EXIT_USAGE
 from app.domain.errors import EnvironmentProblem, UsageProblem
 from app.domain.events import GenerationFinished
 from app.store import Store
+from probes import registry
 from tests.fakes.chat_engine import ScriptedEngine
 from tests.fakes.chat_models import chat_model, literal
 
@@ -250,6 +253,26 @@ def test_one_answer_as_json(tmp_path: Path) -> None:
     assert (document["text"], document["reasoning"]) == ("yes", "hm")
     assert document["reason"] == "stop"
     assert document["template"]
+
+
+def test_json_without_a_prompt_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A conversation is no single document; one document says so."""
+    monkeypatch.setenv("RIGTUNE_HOME", str(tmp_path))
+    assert run(["chat", "demo", "--json"], registry) == EXIT_USAGE
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "json_of_conversation"
+
+
+@pytest.mark.parametrize(
+    "options", [("--max-tokens", "0"), ("--prompt", "x", "--conversation", "1")]
+)
+def test_options_that_mean_nothing_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+) -> None:
+    """An answer of no tokens, and a single answer inside a stored conversation."""
+    monkeypatch.setenv("RIGTUNE_HOME", str(tmp_path))
+    assert run(["chat", "demo", *options], registry) == EXIT_USAGE
 
 
 @pytest.mark.engine

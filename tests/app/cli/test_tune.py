@@ -43,12 +43,13 @@ def test_a_replay_and_a_command_are_one_document(
 
 def test_the_command_is_shown_to_people(replay: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Both sides, what differs, and what could not be represented."""
-    command = "llama-server -ngl 12 -c 4096 -np 1 -nkvo"
+    command = "llama-server -ngl 12 -c 4096 -np 1 -nkvo --lora style.gguf"
     argv = ["tune", "--replay", replay, "--check", command, "--progress", "none"]
     assert run(argv, registry) == EXIT_DONE
     said = capsys.readouterr().out
     assert "longer with your command" in said
     assert "n_gpu_layers: yours 12" in said
+    assert "offload_kqv: yours off" in said
     assert "cannot be represented" in said
 
 

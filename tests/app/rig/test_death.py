@@ -58,3 +58,9 @@ def test_program_that_is_not_there() -> None:
     info = problem(WorkerAbsent("No such file or directory")).info
     assert info.code == "engine_not_started"
     assert "No such file" in info.message
+
+
+def test_phases_read_as_words() -> None:
+    """No protocol name such as ``warm_up`` in a sentence."""
+    assert "in warm-up" in explain(WorkerDied(1, (), None), "warm_up").error.message
+    assert "in context creation for" in explain(WorkerSilent("context", 9), "load").error.message
