@@ -43,8 +43,7 @@ def run(args: argparse.Namespace, session: Session) -> int:
     server = session.serve(args.model, args.profile)
     apply_power(args, session.power)
     console = progress_console()
-    for note in server.notes:
-        console.print(note, markup=False)
+    n_told = _tell(server.notes)
     interrupts, news = Interrupts(), News(session.power)
     with interrupts.caught(), closing(server.run(args.port)) as events:
         n_seen = 0
@@ -53,10 +52,17 @@ def run(args: argparse.Namespace, session: Session) -> int:
                 break
             if isinstance(event, ServerStopped):
                 return _stopped(event)
+            n_told += _tell(server.notes[n_told:])
             n_seen = _show(event, server, args, n_seen)
             news.tell()
     console.print(f"Stopped after {n_seen} requests.", markup=False)
     return EXIT_DONE
+
+
+def _tell(notes: tuple[str, ...]) -> int:
+    for note in notes:
+        progress_console().print(note, markup=False)
+    return len(notes)
 
 
 def _show(event: ServerEvent, server: Server, args: argparse.Namespace, n_seen: int) -> int:

@@ -23,7 +23,7 @@ from app.session.engines import Engines
 from app.session.estimating import Scene, default_settings, estimate
 from app.session.here import Here
 from app.session.kept import Kept
-from app.session.landing import landing_of
+from app.session.landing import Landing, landing_of
 from app.session.models import list_models
 from app.session.opening import Bounds, measurable, runnable
 from app.session.patience import resolve_and_read
@@ -318,21 +318,24 @@ class Session:
         The model is loaded on entering it as a context manager (or by ``load``).
         """
         chosen = self._chosen(model, profile_id)
-        landing = landing_of(chosen.spec, chosen.settings, self._scene(), self._here.window)
-        return Chat(*chosen, power=self.power, landing=landing)
+        return Chat(*chosen, power=self.power, landing=self._landing(chosen))
 
     def serve(self, model: str, profile_id: str | None = None) -> Server:
         """Return a local OpenAI-compatible server on the same settings as ``chat``.
 
         Nothing is loaded before its ``run`` is iterated.
         """
-        return Server(*self._chosen(model, profile_id), power=self.power)
+        chosen = self._chosen(model, profile_id)
+        return Server(*chosen, power=self.power, landing=self._landing(chosen))
 
     def close(self) -> None:
         """Put limits back, stop telemetry and close the store."""
         self.power.end()
         self._here.close()
         self._kept.close()
+
+    def _landing(self, chosen: Chosen) -> Landing:
+        return landing_of(chosen.spec, chosen.settings, self._scene(), self._here.window)
 
     def _scene(self, *, wake: bool = False) -> Scene:
         """Return the machine as an estimate sees it; nothing is woken unless asked."""

@@ -1,4 +1,4 @@
-"""Whether a model that is loaded for chat lies on the card that was asked for."""
+"""Whether a model that is loaded for chat or serving lies on the card that was asked for."""
 
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import AbstractContextManager

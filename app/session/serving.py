@@ -1,7 +1,7 @@
 """A model served over HTTP on its tuned settings."""
 
 import secrets
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 
 import msgspec
@@ -13,6 +13,7 @@ from app.domain.settings import Settings
 from app.rig.lease import Lease
 from app.rig.process import Launch
 from app.rig.serving import serve_model
+from app.session.landing import Landing
 from app.session.power import Power
 
 _TOKEN_BYTES = 24
@@ -26,7 +27,7 @@ class Server:
         spec: The model.
         settings: Settings it is asked to run on.
         profile_id: Stored profile they come from, if any.
-        notes: Sentences the user should know first.
+        notes: Sentences the user should know; complete once the server is up.
         token: What clients send as API key; new for every server.
         alias: Name of the model towards clients.
     """
@@ -41,6 +42,7 @@ class Server:
         *,
         lease: Lease | None = None,
         power: Power | None = None,
+        landing: Landing | None = None,
     ) -> None:
         """Prepare; nothing is loaded yet."""
         self.spec = spec
@@ -53,6 +55,7 @@ class Server:
         self._launch = launch
         self._lease = lease or Lease("serve")
         self._power, self._pace = power, Pace()
+        self._landing = landing
 
     def run(self, port: int = 0) -> Generator[ServerEvent, None, None]:
         """Load the model and serve it until the generator is closed.
@@ -74,7 +77,26 @@ class Server:
                 pace=lambda: self._pace,
             )
             with closing(events):
-                yield from events if self._power is None else self._governed(events, self._power)
+                landed = events if self._landing is None else self._landed(events, self._landing)
+                yield from landed if self._power is None else self._governed(landed, self._power)
+
+    def _landed(
+        self, events: Generator[ServerEvent, None, None], landing: Landing
+    ) -> Generator[ServerEvent, None, None]:
+        """Pass the events on; before ``ServerStarted`` the notes say where the weights went."""
+        started: list[ServerStarted] = []
+
+        def load() -> Iterator[ServerEvent]:
+            for event in events:
+                if isinstance(event, ServerStarted):
+                    started.append(event)
+                    return
+                yield event
+
+        said = yield from landing.watched(load())
+        self.notes = (*self.notes, *said)
+        yield from started
+        yield from events
 
     def _governed(
         self, events: Generator[ServerEvent, None, None], power: Power

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from app.domain.events import ServerStarted
 from app.domain.settings import Settings
 from app.domain.trial import TelemetryWindow
 from app.domain.units import GIB
 from app.rig.lease import Lease
 from app.session.landing import Landing
+from app.session.serving import Server
 from app.session.talk import Chat
 from app.telemetry import Window
 from tests.fakes import situations as s
@@ -67,3 +69,17 @@ def test_a_chat_where_it_belongs_says_nothing(
 def test_a_chat_in_ram_is_not_watched(tmp_path: Path) -> None:
     """Without layers on a card nothing is looked for, whoever else takes memory meanwhile."""
     assert notes_of(landing({"GPU-2": 4 * GIB}, {}), tmp_path / "lock") == ("first",)
+
+
+def test_a_server_on_another_card_is_told_when_it_is_up(tmp_path: Path) -> None:
+    """The notes are complete when the address is announced, and the server goes on."""
+    server = Server(
+        a_model(), ON_GPU, faulty(), None, ("first",), lease=Lease("serve", tmp_path / "lock"),
+        landing=landing({"GPU-1": 0, "GPU-2": 4 * GIB}),
+    )  # fmt: skip
+    seen = []
+    for event in server.run():
+        if isinstance(event, ServerStarted):
+            seen = list(server.notes)
+    assert seen[0] == "first"
+    assert s.OTHER in seen[1]
