@@ -28,10 +28,11 @@ from app.domain.settings import Settings
 from app.domain.units import format_bytes
 from app.session import Chat, Session
 from app.session.power_views import EnergyReport
-from app.worker.protocol import Sampling
+from app.worker.protocol import SAMPLING_RANGES, Sampling
 
 NAME = "chat"
 HELP = "chat with a model on its best known settings"
+SAMPLER_OPTIONS = ("temperature", "top_k", "top_p", "min_p", "repeat_penalty")
 ONE_SHOT_TOKENS = 256
 _WATCH_S = 10.0
 
@@ -75,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--stop", action="append", default=[], metavar="TEXT", help="end there")
     defaults = Sampling()
-    for name in ("temperature", "top_k", "top_p", "min_p", "repeat_penalty"):
+    for name in SAMPLER_OPTIONS:
         value = getattr(defaults, name)
         option = "--" + name.replace("_", "-")
         parser.add_argument(option, type=type(value), default=value, metavar="N")
@@ -115,8 +116,15 @@ def sampling_of(args: argparse.Namespace) -> Sampling:
     """Return the sampler chain the arguments ask for.
 
     Raises:
+        UsageProblem: A number is outside its range.
         EnvironmentProblem: The grammar or the schema cannot be read.
     """
+    for name in SAMPLER_OPTIONS:
+        low, high = SAMPLING_RANGES[name]
+        value = getattr(args, name)
+        if not low <= value <= high:  # not a number is in no range
+            option = "--" + name.replace("_", "-")
+            raise UsageProblem("bad_setting", f"{option}: {value} is not from {low} to {high}")
     return Sampling(
         temperature=args.temperature,
         top_k=args.top_k,

@@ -177,13 +177,14 @@ def _stages(budget: BudgetName) -> tuple[PlannedStage, ...]:
 
 def _check_numbers(request: SweepRequest) -> None:
     """Refuse numbers that mean nothing, wherever they come from."""
-    for name, value, high in (
-        ("n_ctx_min", request.n_ctx_min, MAX_N_CTX * MAX_SLOTS),
-        ("floor_tok_s", request.floor_tok_s, MAX_TOK_S),
-        ("headroom_bytes", request.headroom_bytes, MAX_HEADROOM_BYTES),
+    for what, value, high, unit in (
+        ("context", request.n_ctx_min, MAX_N_CTX * MAX_SLOTS, "tokens"),
+        ("slowest acceptable decode", request.floor_tok_s, MAX_TOK_S, "tok/s"),
+        ("memory to leave free", request.headroom_bytes, MAX_HEADROOM_BYTES, "bytes"),
     ):
         if value is not None and not 0 <= value <= high:  # NaN is in no range
-            raise UsageProblem("bad_number", f"{name} cannot be {value}.", f"Allowed: 0 to {high}.")
+            message = f"The {what} cannot be {value} {unit}."
+            raise UsageProblem("bad_number", message, f"Allowed: 0 to {high} {unit}.")
 
 
 def _check_pins(request: SweepRequest, space: SearchSpace) -> None:

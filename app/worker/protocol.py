@@ -38,6 +38,7 @@ from app.worker.replies import (
     TrialStarted,
 )
 from app.worker.requests import (
+    SAMPLING_RANGES,
     Cancel,
     ChatMessage,
     CheckOutput,
@@ -60,6 +61,7 @@ __all__ = [
     "MAX_LINE_BYTES",
     "NO_BREAKDOWN",
     "PROTOCOL_VERSION",
+    "SAMPLING_RANGES",
     "Bye",
     "Cancel",
     "ChatMessage",

@@ -48,6 +48,22 @@ class ChatMessage(Record, frozen=True, kw_only=True):
     reasoning: str = ""
 
 
+SAMPLING_RANGES = {
+    "temperature": (0.0, 100.0),
+    "top_k": (0, 1 << 30),
+    "top_p": (0.0, 1.0),
+    "min_p": (0.0, 1.0),
+    "repeat_penalty": (0.01, 100.0),
+    "repeat_last_n": (0, 1 << 20),
+    "dry_multiplier": (0.0, 100.0),
+    "dry_base": (1.0, 100.0),
+    "dry_allowed_length": (0, 1 << 20),
+    "xtc_probability": (0.0, 1.0),
+    "xtc_threshold": (0.0, 1.0),
+}
+"""What each number of a sampler chain may be, ends included."""
+
+
 class Sampling(Record, frozen=True, kw_only=True):
     """llama.cpp's sampler chain; ``temperature`` 0 is greedy, ``seed`` ``None`` is random.
 

@@ -14,24 +14,11 @@ from app.domain.outcome import Outcome
 from app.worker.cancel import EngineFailure
 from app.worker.engine import Model
 from app.worker.native import llama
-from app.worker.protocol import Sampling
+from app.worker.protocol import SAMPLING_RANGES, Sampling
 
 _MIN_KEEP = 1
 _DRY_BREAKERS = (b"\n", b":", b'"', b"*")
 _CANDIDATE = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
-_RANGES = {
-    "temperature": (0.0, 100.0),
-    "top_k": (0, 1 << 30),
-    "top_p": (0.0, 1.0),
-    "min_p": (0.0, 1.0),
-    "repeat_penalty": (0.01, 100.0),
-    "repeat_last_n": (0, 1 << 20),
-    "dry_multiplier": (0.0, 100.0),
-    "dry_base": (1.0, 100.0),
-    "dry_allowed_length": (0, 1 << 20),
-    "xtc_probability": (0.0, 1.0),
-    "xtc_threshold": (0.0, 1.0),
-}
 
 
 class Sampler:
@@ -166,7 +153,7 @@ def _grammar(model: Model, sampling: Sampling) -> Any:
 
 
 def _check(sampling: Sampling) -> None:
-    for name, (low, high) in _RANGES.items():
+    for name, (low, high) in SAMPLING_RANGES.items():
         value = getattr(sampling, name)
         if not low <= value <= high:  # not a number is in no range
             message = f"{name} is {json.dumps(value)}; it must be from {low} to {high}."

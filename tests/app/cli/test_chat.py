@@ -265,7 +265,15 @@ def test_json_without_a_prompt_is_refused(
 
 
 @pytest.mark.parametrize(
-    "options", [("--max-tokens", "0"), ("--prompt", "x", "--conversation", "1")]
+    "options",
+    [
+        ("--max-tokens", "0"),
+        ("--prompt", "x", "--conversation", "1"),
+        ("--temperature", "nan"),
+        ("--top-p", "5"),
+        ("--top-k", "99999999999999"),
+        ("--repeat-penalty", "0"),
+    ],
 )
 def test_options_that_mean_nothing_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
