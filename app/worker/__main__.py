@@ -25,7 +25,7 @@ def main(argv: list[str] | None = None) -> int:
         os.environ["LLAMA_CPP_LIB_PATH"] = os.path.abspath(options.engine_dir)  # noqa: PTH100
     try:
         from app.worker.serve import serve
-    except (AttributeError, ImportError, OSError) as error:
+    except (AttributeError, ImportError, OSError, RuntimeError) as error:
         code = refuse(fd, options.engine_dir, error)
     else:
         code = serve(

@@ -196,8 +196,13 @@ def test_planner_that_cannot_start_is_a_problem(rigs: list[WorkerRig]) -> None:
     assert caught.value.info.code == "engine_not_started"
 
 
-def test_a_folder_without_an_engine_is_named(rigs: list[WorkerRig], tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", [None, b"no library at all"])
+def test_a_folder_without_an_engine_is_named(
+    rigs: list[WorkerRig], tmp_path: Path, content: bytes | None
+) -> None:
     """--engine-dir with nothing usable in it: the folder and the reason, not a crash."""
+    if content is not None:
+        (tmp_path / "libllama.so").write_bytes(content)
     rigs.append(rig_with(Launch(engine_dir=str(tmp_path))))
     with pytest.raises(EnvironmentProblem) as caught:
         rigs[0].dry_run(SETTINGS)
