@@ -99,7 +99,7 @@ def _crash(code: str, message: str, hint: str) -> Cause:
 
 
 def _crash_hint(phase: str) -> str:
-    if phase == "start":  # nothing of ours has run: drivers were asked for their devices
+    if phase == _IN_WORDS["start"]:  # nothing of ours has run: drivers were asked for their devices
         return (
             "Usually a graphics driver: update it. Until then the processor serves when the "
             "variable VK_LOADER_DRIVERS_DISABLE is set to * (which leaves Vulkan out)."

@@ -35,10 +35,10 @@ def test_an_engine_that_was_taken_away_is_named(copy: Bundle) -> None:
     assert lost.name in checks["installation"]["text"]
     tune = copy.run("tune", "nothing.gguf", "--json")
     assert "error" in json.loads(tune.stdout)
-    shown = copy.run("probe")
-    assert shown.returncode == 3
-    assert lost.name in shown.stderr
-    assert "Traceback" not in shown.stderr
+    shown = copy.run("probe")  # the rest of the machine is shown all the same
+    assert shown.returncode == 0
+    assert lost.name in shown.stdout.replace("\n", "")
+    assert "Traceback" not in shown.stdout + shown.stderr
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a window would show a box and wait")
@@ -81,7 +81,7 @@ def test_after_an_upgrade_the_earlier_engine_can_be_chosen(copy: Bundle) -> None
     assert (current["in_use"], previous["in_use"]) == (True, False)
     assert current["error"]
     assert previous["build"]
-    assert "--use previous" in copy.run("probe").stderr
+    assert "--use previous" in copy.run("tune", "nothing.gguf").stderr
     assert copy.run("engine", "--use", "previous").returncode == 0
     checks = json.loads(copy.run("doctor", "--json").stdout)["checks"]
     assert {c["id"]: c["status"] for c in checks}["engine"] == "ok"

@@ -164,8 +164,8 @@ class ChatPage(Page):
         for panel in (self.with_setup, self.with_server):
             panel.setChecked(False)
         if edited is None:
+            self._stack.setCurrentWidget(self.transcript)  # first: it places its rows once then
             self.scene.ask(text)
-            self._show_middle()
             self._tell(commands.Ask(text=text))
         else:
             self.scene.begin()

@@ -136,11 +136,14 @@ class Transcript(QAbstractScrollArea):
     @Slot()
     def _place(self) -> None:
         """Put every row where it belongs, and make those in sight."""
+        self._arrange(BUDGET_NS)
+
+    def _arrange(self, budget_ns: int) -> None:
         if self._is_placing:
             return
         self._is_placing = True
         try:
-            deadline_ns = time.perf_counter_ns() + BUDGET_NS
+            deadline_ns = time.perf_counter_ns() + budget_ns
             is_complete = False
             while not is_complete and time.perf_counter_ns() < deadline_ns:
                 self._measure()
@@ -288,7 +291,7 @@ class Transcript(QAbstractScrollArea):
     @override
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._place()
+        self._arrange(0)  # what came into sight is made in turns of its own
 
     @override
     def changeEvent(self, event: QEvent) -> None:
