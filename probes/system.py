@@ -5,13 +5,15 @@ import os
 import platform
 import sys
 import time
-from typing import Protocol
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
 
 import psutil
 
 from app.domain.machine import OWN_ENGINE
 from app.domain.record import Record
 
+T = TypeVar("T")
 MIN_LOAD_NS = 100_000_000
 """Load over a shorter time is noise: the kernel counts in 10 ms ticks."""
 
@@ -74,7 +76,7 @@ class LiveSystem:
 
     def __init__(self) -> None:
         """Start the measurement of processor load."""
-        psutil.cpu_percent(interval=None)
+        _reading(_busy_pct)
         self._busy: float | None = None
         self._busy_at_ns = time.perf_counter_ns()
 
@@ -86,32 +88,35 @@ class LiveSystem:
     def facts(self) -> SystemFacts:
         """Return all numbers, as of now."""
         load = self.load()
-        plugged, battery_pct = _battery()
-        swap_bytes, _ = _swap()
+        battery = _reading(_battery)
+        swap = _reading(psutil.swap_memory)
+        memory = _reading(psutil.virtual_memory)
         return SystemFacts(
             os=self.os,
             os_version=(platform.version() if sys.platform == "win32" else platform.release()),
             cpu_name=_cpu_name() or None,
             allowed_cpus=_allowed_cpus(),
-            cores_physical=psutil.cpu_count(logical=False),
-            ram_bytes=psutil.virtual_memory().total,
+            cores_physical=_reading(lambda: psutil.cpu_count(logical=False)),
+            ram_bytes=memory.total if memory else None,
             ram_available_bytes=load.ram_available_bytes,
-            swap_bytes=swap_bytes,
+            swap_bytes=swap.total if swap else None,
             swap_used_bytes=load.swap_used_bytes,
             cpu_busy_pct=load.cpu_busy_pct,
-            battery_pct=battery_pct,
-            plugged=plugged,
+            battery_pct=battery.percent if battery else None,
+            plugged=battery.power_plugged if battery else None,
         )
 
     def load(self) -> SystemFacts:
         """Return only memory and processor load."""
         now = time.perf_counter_ns()
         if now - self._busy_at_ns >= MIN_LOAD_NS:
-            self._busy, self._busy_at_ns = psutil.cpu_percent(interval=None), now
+            self._busy, self._busy_at_ns = _reading(_busy_pct), now
+        memory = _reading(psutil.virtual_memory)
+        swap = _reading(psutil.swap_memory)
         return SystemFacts(
             os=sys.platform,
-            ram_available_bytes=psutil.virtual_memory().available,
-            swap_used_bytes=_swap()[1],
+            ram_available_bytes=memory.available if memory else None,
+            swap_used_bytes=swap.used if swap else None,
             cpu_busy_pct=self._busy,
         )
 
@@ -151,20 +156,22 @@ def _cpu_name() -> str:
     return name or platform.processor()
 
 
-def _swap() -> tuple[int | None, int | None]:
-    """Return size and use of swap; Windows keeps the use in performance counters, often broken."""
+def _reading(read: Callable[[], T]) -> T | None:
+    """Return what ``read`` gives, ``None`` where the system refuses it.
+
+    Containers and chroots have no ``/sys`` or ``/proc``; Windows' performance counters break.
+    """
     try:
-        swap = psutil.swap_memory()
-    except (OSError, RuntimeError):
-        return None, None
-    return swap.total, swap.used
+        return read()
+    except (OSError, RuntimeError, psutil.Error):
+        return None
 
 
-def _battery() -> tuple[bool | None, float | None]:
+def _busy_pct() -> float:
+    return psutil.cpu_percent(interval=None)
+
+
+def _battery() -> Any:
     # psutil leaves the function out where the system has none.
     read = getattr(psutil, "sensors_battery", None)
-    try:
-        battery = read() if read is not None else None
-    except OSError:  # no /sys: containers and chroots
-        battery = None
-    return (battery.power_plugged, battery.percent) if battery else (None, None)
+    return read() if read is not None else None
