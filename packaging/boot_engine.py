@@ -42,11 +42,24 @@ class Recipe(NamedTuple):
     prepare: Callable[[], tuple[str, ...]] = lambda: ()
 
 
+def has_cuda() -> bool:
+    """Tell whether NVIDIA's compiler and a card to build for are here."""
+    return all(shutil.which(tool) for tool in ("nvcc", "nvidia-smi"))
+
+
 # Backends are loadable modules built for no particular processor, so the same wheel works on any
-# machine of its platform; RPC gives tests a second device. The first possible recipe is built, and
-# the next one when it fails; CUDA's place is above Vulkan's.
+# machine of its platform; RPC gives tests a second device. NCCL would be one more library to bring.
 PORTABLE = ("GGML_BACKEND_DL=ON", "GGML_NATIVE=OFF", "GGML_RPC=ON", "LLAVA_BUILD=OFF")
+CUDA = (*PORTABLE, "GGML_CUDA=ON", "GGML_CUDA_NCCL=OFF")
+# The first possible one is built, and the next one when it fails.
 RECIPES = (
+    Recipe(
+        "cuda",
+        (*CUDA, "CMAKE_CUDA_ARCHITECTURES=native", "GGML_VULKAN=ON"),
+        "100",
+        lambda: has_cuda() and boot_vulkan.is_possible(),
+        boot_vulkan.prepare,
+    ),
     Recipe(
         "vulkan",
         (*PORTABLE, "GGML_VULKAN=ON"),

@@ -10,7 +10,8 @@ chosen at run time, so that one without AVX2 works too. The same script serves L
     python3 packaging/engine/shipped.py --cuda FOLDER
 
 builds the CUDA module with nvcc instead, and writes it with NVIDIA's run time into a folder for
-users to put beside the programs as `addons`. It fits the bundle of the same version only.
+users to put beside the programs as `addons`. It fits the bundle of the same version only. For one's
+own card alone, in a fraction of the time: `--architectures native`, or a number such as 89-real.
 """
 
 from __future__ import annotations
@@ -31,17 +32,8 @@ from bootstrap import PYTHON
 
 ALL_PROCESSORS = (*boot_engine.PORTABLE, "GGML_CPU_ALL_VARIANTS=ON")
 # Real code for Turing to Blackwell, so that no start compiles for minutes; newer cards take the
-# last one's intermediate code. Without these kernels quantised KV caches would run slowly.
-CUDA = boot_engine.Recipe(
-    "cuda",
-    (
-        *boot_engine.PORTABLE,
-        "GGML_CUDA=ON",
-        "CMAKE_CUDA_ARCHITECTURES=75-real;80-real;86-real;89-real;90-real;120",
-        "GGML_CUDA_FA_QUANTS=all",
-    ),
-    "an hour or more",
-)
+# last one's intermediate code.
+ARCHITECTURES = "75-real;80-real;86-real;89-real;90-real;120"
 CUDA_RUN_TIME = (
     ("cudart64_*.dll", "cublas64_*.dll", "cublasLt64_*.dll")
     if WINDOWS
@@ -57,7 +49,17 @@ def recipe() -> boot_engine.Recipe:
     return boot_engine.Recipe("shipped", flags, "14 to 30", prepare=boot_vulkan.prepare)
 
 
-def write_cuda(folder: Path) -> None:
+def cuda_recipe(architectures: str) -> boot_engine.Recipe:
+    """Return how the CUDA module is built for these cards, in CMake's names."""
+    flags = (
+        *boot_engine.CUDA,
+        f"CMAKE_CUDA_ARCHITECTURES={architectures}",
+        "GGML_CUDA_FA_QUANTS=all",  # quantised KV caches would run slowly without
+    )
+    return boot_engine.Recipe("cuda", flags, "80 and more for each kind of card:")
+
+
+def write_cuda(folder: Path, architectures: str) -> None:
     """Build the CUDA module and write it with what it needs into ``folder``."""
     nvcc = shutil.which("nvcc")
     if nvcc is None:
@@ -66,7 +68,7 @@ def write_cuda(folder: Path) -> None:
     libraries = [file for pattern in CUDA_RUN_TIME for file in kit.rglob(pattern)]
     if not libraries:
         raise Problem(f"CUDA's run time was not found below {kit}.")
-    wheel = boot_engine.engine_wheel([CUDA])
+    wheel = boot_engine.engine_wheel([cuda_recipe(architectures)])
     folder.mkdir(parents=True, exist_ok=True)
     unpack_modules(wheel, folder, "ggml-cuda")
     for file in libraries:
@@ -87,10 +89,11 @@ def main() -> int:
     """Build, or take from the cache, and install or write."""
     parser = argparse.ArgumentParser(description="Build the engine that a release ships.")
     parser.add_argument("--cuda", type=Path, metavar="FOLDER", help="write the CUDA module here")
+    parser.add_argument("--architectures", default=ARCHITECTURES, help="CUDA cards to build for")
     given = parser.parse_args()
     try:
         if given.cuda:
-            write_cuda(given.cuda)
+            write_cuda(given.cuda, given.architectures)
             return 0
         wheel = boot_engine.engine_wheel([recipe()])
         options = ("install", "--no-index", "--no-deps", "--force-reinstall", wheel)

@@ -166,6 +166,17 @@ class TestRecipe:
         with pytest.raises(engine.Problem, match="no headers"):
             engine.engine_wheel(recipes[:1])
 
+    def test_cuda_is_built_where_its_compiler_and_a_card_are(
+        self, engine: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A compiler without a card has nothing to build for, a card without one no means."""
+        monkeypatch.setenv("PATH", str(tmp_path))
+        for tool in ("nvcc", "nvidia-smi"):
+            assert not engine.has_cuda()
+            program = tmp_path / (f"{tool}.exe" if sys.platform == "win32" else tool)
+            program.touch(0o755)
+        assert engine.has_cuda()
+
     def test_some_recipe_is_always_possible(self, engine: Any) -> None:
         assert engine.RECIPES[-1].is_possible()
         assert engine.RECIPES[-1].prepare() == ()

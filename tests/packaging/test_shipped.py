@@ -49,7 +49,7 @@ def test_cuda_without_nvcc_is_a_sentence(
     """Nothing is built and no folder made where the compiler is missing."""
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(shipped.Problem, match="nvcc"):
-        shipped.write_cuda(tmp_path / "addons")
+        shipped.write_cuda(tmp_path / "addons", "native")
     assert list(tmp_path.iterdir()) == []
 
 
