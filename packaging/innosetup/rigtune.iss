@@ -2,7 +2,7 @@
 ;
 ;     iscc /DVersion=0.1.0 /DBundle=DIST\rigtune /O"DIST" packaging\innosetup\rigtune.iss
 ;
-; Written from Inno Setup's documentation; only the release workflow has a Windows to run it on.
+; Compiled and run under Wine (docs/install.md); the release workflow does it on Windows.
 
 #ifndef Version
   #error Say which version: /DVersion=1.2.3
@@ -20,7 +20,8 @@ AppVerName=RigTune {#Version}
 AppPublisher=The RigTune authors
 VersionInfoVersion={#Version}
 PrivilegesRequired=lowest
-DefaultDirName={autopf}\RigTune
+; Where Windows puts the programs of one user.
+DefaultDirName={localappdata}\Programs\RigTune
 DisableProgramGroupPage=yes
 DisableDirPage=auto
 ArchitecturesAllowed=x64compatible
