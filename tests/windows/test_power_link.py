@@ -11,28 +11,24 @@ import pytest
 
 from app.domain.errors import EnvironmentProblem
 from app.power.client import HelperClient, Link
-from app.power.protocol import Alive, KeepAlive
+from app.power.protocol import Applied, SetPower
 
 assert sys.platform == "win32"
 
 ROOT = Path(__file__).resolve().parents[2]
 WITHIN_S = 60.0
 PCI_ID = "0000:01:00.0"
-HELPER = """
-import io, sys
-from pathlib import Path
-from app.power.helper.__main__ import serve_pipes
-sys.exit(serve_pipes(sys.argv[1], Path(sys.argv[2])))
-"""
+LIMIT_W = 250.0
+HELPER = Path(__file__).resolve().parents[1] / "fakes" / "power_pipes.py"
 PARENT = """
 import subprocess, sys
 from app.power.client import HelperClient
 from app.power.windows_link import WindowsLink
 def start(name):
-    child = subprocess.Popen([sys.executable, "-c", sys.argv[1], name, sys.argv[2]])
+    child = subprocess.Popen([sys.executable, sys.argv[1], name, sys.argv[2]])
     print(child.pid, flush=True)
-HelperClient(WindowsLink(start)).greet()
-print("greeted", flush=True)
+HelperClient(WindowsLink(start)).begin(sys.argv[3])
+print("open", flush=True)
 sys.stdin.read()
 """
 
@@ -45,8 +41,8 @@ class Starter:
         self.process: subprocess.Popen[bytes] | None = None
 
     def __call__(self, pipe_name: str) -> None:
-        command = [sys.executable, "-c", HELPER, pipe_name, str(self._journal)]
-        self.process = subprocess.Popen(command, cwd=ROOT)
+        command = [sys.executable, str(HELPER), pipe_name, str(self._journal)]
+        self.process = subprocess.Popen(command)
 
     def ended(self) -> int:
         assert self.process is not None
@@ -74,31 +70,34 @@ def in_time(action: Callable[[], object]) -> bool:
 
 
 def test_helper_answers_over_the_pipes(starter: Starter) -> None:
-    """It greets, answers, refuses a card that no driver knows, and ends when it is told to."""
+    """It opens the card, sets a limit, puts the one found back, and ends when it is told to."""
     client = HelperClient(connect(starter))
-    assert client.greet() == ()
-    assert client.ask(KeepAlive()) == Alive()
-    assert client.end() == ()
+    facts = client.begin(PCI_ID)
+    assert facts.power is not None
+    reply = client.ask(SetPower(watts=LIMIT_W))
+    assert isinstance(reply, Applied), reply
+    (result,) = client.end()
+    assert (result.knob, result.result) == ("power_limit", "restored")
     assert starter.ended() == 0
 
 
-def test_card_without_driver_is_refused(starter: Starter) -> None:
-    """Without NVIDIA's driver there is nothing to set: a sentence, and the helper is gone."""
+def test_card_that_is_not_there_is_refused(starter: Starter) -> None:
+    """A device that may not be controlled ends in a sentence, and the helper is gone."""
     with pytest.raises(EnvironmentProblem) as caught:
-        HelperClient(connect(starter)).begin(PCI_ID)
+        HelperClient(connect(starter)).begin("not an address")
     assert caught.value.info.code == "helper_refused"
     assert starter.ended() == 0
 
 
 def test_helper_ends_with_the_program_that_started_it(tmp_path: Path) -> None:
     """RigTune killed: the broken pipe ends the helper, which would put back what it set."""
-    command = [sys.executable, "-c", PARENT, HELPER, str(tmp_path / "journal")]
+    command = [sys.executable, "-c", PARENT, str(HELPER), str(tmp_path / "journal"), PCI_ID]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT
     ) as parent:
         assert parent.stdout
         helper = psutil.Process(int(parent.stdout.readline()))
-        assert parent.stdout.readline().strip() == b"greeted"
+        assert parent.stdout.readline().strip() == b"open"
         assert helper.is_running()
         parent.kill()
         helper.wait(WITHIN_S)

@@ -45,17 +45,14 @@ def main(arguments: list[str]) -> int:
 
 
 def _serve_windows(arguments: list[str]) -> int:
+    """Talk over the pipes that RigTune made."""
     program = Path(sys.executable)
     if len(arguments) != 1 or not PIPE_NAME.match(arguments[0]) or program.suffix != ".exe":
         return 2
+    source = io.FileIO(arguments[0] + "-requests", "r")
+    sink = io.FileIO(arguments[0] + "-replies", "w")
     # Beside the program, where only administrators may write.
-    return serve_pipes(arguments[0], program.parent / "journal")
-
-
-def serve_pipes(name: str, journal: Path) -> int:
-    """Talk over the two pipes that RigTune made on Windows, until it is gone."""
-    source, sink = io.FileIO(name + "-requests", "r"), io.FileIO(name + "-replies", "w")
-    return _serve(source, sink, journal)
+    return _serve(source, sink, program.parent / "journal")
 
 
 def _serve(source: io.FileIO, sink: io.FileIO, journal: Path) -> int:
