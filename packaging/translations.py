@@ -7,9 +7,9 @@ Translate new texts (Qt Linguist, or any editor) and run it again.
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -51,9 +51,12 @@ def unfinished(catalogue: Path) -> int:
 
 
 def tool(name: str) -> str:
-    """Return the path of one of Qt's tools as pip installs it."""
+    """Return the path of one of Qt's tools, which lie in the package itself."""
+    package = importlib.util.find_spec("PySide6")
+    assert package is not None
+    assert package.origin is not None
     suffix = ".exe" if sys.platform == "win32" else ""
-    return str(Path(sysconfig.get_path("scripts")) / f"pyside6-{name}{suffix}")
+    return str(Path(package.origin).with_name(f"{name}{suffix}"))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Windows: starts the helper through the UAC prompt and talks to it over named pipes.
 
-Written from Microsoft's documentation and never run: no Windows machine was at hand. The pipes
-have a random name, accept one local client, are open to this user and administrators only, and
-are made before the helper starts, so nobody else can own their names.
+The pipes have a random name, accept one local client, are open to this user and administrators
+only, and are made before the helper starts, so nobody else can own their names. Run under Wine; the
+prompt itself is written from Microsoft's documentation.
 """
 
 import ctypes
@@ -10,6 +10,7 @@ import os
 import secrets
 import sys
 import threading
+from collections.abc import Callable
 from ctypes import wintypes
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -52,8 +53,11 @@ class WindowsLink:
     Two, because Windows makes a write wait while another thread reads the same handle.
     """
 
-    def __init__(self) -> None:
-        """Make the pipes and start the helper elevated; the prompt is Windows' own.
+    def __init__(self, start: Callable[[str], None] | None = None) -> None:
+        """Make the pipes and start the helper.
+
+        Args:
+            start: Starts it, given the pipes' name; ``None`` = elevated, by Windows' own prompt.
 
         Raises:
             EnvironmentProblem: It is not installed, or the prompt was declined.
@@ -62,7 +66,11 @@ class WindowsLink:
         name = PIPE_PREFIX + secrets.token_hex(16)
         self._requests = self._make_pipe(name + "-requests", _PIPE_ACCESS_OUTBOUND)
         self._replies = self._make_pipe(name + "-replies", _PIPE_ACCESS_INBOUND)
-        _start_elevated(name)
+        try:
+            (start or _start_elevated)(name)
+        except BaseException:
+            self._close_pipes()
+            raise
         self._lines: SimpleQueue[bytes] = SimpleQueue()
         threading.Thread(target=self._read, name="power-helper", daemon=True).start()
 
@@ -81,10 +89,15 @@ class WindowsLink:
 
     def close(self) -> int | None:
         """Close the pipes, which makes the helper restore and end."""
+        self._close_pipes()
+        return None
+
+    def _close_pipes(self) -> None:
         for pipe in (self._requests, self._replies):
+            # A thread that waits in the pipe (for a helper that never came) keeps it from closing.
+            self._kernel.CancelIoEx(pipe, None)
             self._kernel.DisconnectNamedPipe(pipe)
             self._kernel.CloseHandle(pipe)
-        return None
 
     def _make_pipe(self, name: str, direction: int) -> wintypes.HANDLE:
         create = self._kernel.CreateNamedPipeW

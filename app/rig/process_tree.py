@@ -1,8 +1,7 @@
 """Ends a process and everything it started.
 
 POSIX: the worker leads a session of its own, so one signal reaches the whole group. Windows:
-a Job Object that kills its members when it closes, also when this process dies. (The Windows
-part follows the documentation; it has not been run by its author.)
+a Job Object that kills its members when it closes, also when this process dies.
 """
 
 import contextlib
@@ -48,6 +47,7 @@ if sys.platform == "win32":
         def kill(self) -> None:
             """End the worker and everything it started."""
             self._kernel.TerminateJobObject(self._job, 1)
+            self._process.kill()  # in case that a job around us let no other be made
 
         def close(self) -> None:
             """Give the job back once the worker is gone."""

@@ -1,7 +1,8 @@
 """Windows without Windows: our Windows code run by a Windows Python under Wine, on Debian 12.
 
     python3.11 packaging/windows/make_env.py                 make or renew the environment
-    python3.11 packaging/windows/make_env.py test [ARG...]   run the tests there, ARG to pytest
+    python3.11 packaging/windows/make_env.py test            run the suite there, folder by folder
+    python3.11 packaging/windows/make_env.py test ARG...     run pytest there with ARG
     python3.11 packaging/windows/make_env.py bundle          freeze the programs there and test them
     python3.11 packaging/windows/make_env.py run ARG...      Windows python.exe ARG...
     python3.11 packaging/windows/make_env.py exe FILE ARG... any Windows program
@@ -25,11 +26,15 @@ from boot_host import Problem, cache_dir, install_system_parts, one_at_a_time, s
 from bootstrap import ROOT, digest, ensure  # noqa: E402
 from wine_engine import engine_key_parts, engine_package, install_engine  # noqa: E402
 from wine_host import NEEDS, Wine, make_prefix, windows_path  # noqa: E402
-from wine_python import install_requirements, make_interpreter, make_stand_ins  # noqa: E402
+from wine_python import (  # noqa: E402
+    add_project,
+    install_requirements,
+    make_interpreter,
+    make_stand_ins,
+)
+from wine_suite import run_suite  # noqa: E402
 
 INSTALLED = ("run", "demo", "test", "build")
-# The set-up's own tests are of the host; the privileged helper's are of Linux.
-NOT_UNDER_WINE = ("--ignore=tests/packaging", "--ignore=tests/frozen")
 
 
 def prepare(wine: Wine) -> None:
@@ -46,8 +51,10 @@ def prepare(wine: Wine) -> None:
         interpreter = digest(*code, HERE / "interpreter.txt", HERE / "wine_python.py")
         ensure("interpreter", interpreter, lambda: make_interpreter(wine), stamp)
         locks = [LOCKS / f"{lock}.txt" for lock in INSTALLED]
-        packages = digest(interpreter, *locks, ROOT / "pyproject.toml")
+        packages = digest(interpreter, *locks)
         ensure("packages", packages, lambda: install_requirements(wine, INSTALLED), stamp)
+        project = digest(packages, str(ROOT), ROOT / "pyproject.toml")
+        ensure("project", project, lambda: add_project(wine), stamp)
         engine = digest(*engine_key_parts())
         home = cache_dir() / "engine" / f"windows-{engine}"
         install = lambda: install_engine(wine, engine_package(home))  # noqa: E731
@@ -55,13 +62,12 @@ def prepare(wine: Wine) -> None:
 
 
 def test(wine: Wine, extra: list[str]) -> int:
-    """Run the suite under Wine; what cannot run there skips itself."""
-    # Qt draws to memory, where its plugin knows no fonts unless it is told a folder.
+    """Run the whole suite or what is asked for; what cannot run under Wine skips itself."""
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-    os.environ.setdefault("QT_QPA_FONTDIR", r"C:\windows\Fonts")
+    if not extra:
+        return run_suite(wine)
     python = wine.python / "python.exe"
-    options = ("-p", "no:cacheprovider", *(extra or NOT_UNDER_WINE))
-    return wine.run([python, "-m", "pytest", *options], cwd=ROOT)
+    return wine.run([python, "-m", "pytest", "-p", "no:cacheprovider", *extra], cwd=ROOT)
 
 
 def bundle(wine: Wine) -> int:

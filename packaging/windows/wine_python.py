@@ -98,11 +98,11 @@ def install_requirements(wine: Wine, locks: Iterable[str]) -> None:
     places: list[str | Path] = ["--target", target, "-r", chosen]
     pip = [sys.executable, "-m", "pip", "install", *WINDOWS_WHEELS, *places]
     work("installing Windows packages", pip, "wine-pip", {})
-    _add_project(wine, target)
 
 
-def _add_project(wine: Wine, target: Path) -> None:
+def add_project(wine: Wine) -> None:
     """Make the checkout importable and known by name, as an editable installation would."""
+    target = wine.python / "Lib" / "site-packages"
     made = wine.home / "project"
     shutil.rmtree(made, ignore_errors=True)
     made.mkdir()

