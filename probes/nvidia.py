@@ -8,6 +8,8 @@ window), so that one is asked only inside a trial.
 import time
 from collections.abc import Callable
 
+import msgspec
+
 from app.domain.machine import (
     GpuInfo,
     GpuKind,
@@ -168,7 +170,7 @@ class NvidiaProbe:
         problem = self._start() or card.problem(now)
         if problem is not None:
             return gpu_sample(card.key, now, state, {}, default=problem)
-        values = card.read(self._nvml, now, trial=self._trial)
+        values = card.read(self._nvml, now, self._tree.time_ns(), trial=self._trial)
         gone = self._note_loss(card, values["busy_pct"], now)
         if gone is not None:
             return gpu_sample(card.key, now, state, {}, default=gone)
@@ -193,8 +195,8 @@ class NvidiaProbe:
         if not isinstance(processes, dict):
             return processes
         return tuple(
-            GpuProcess(pid=pid, name=self._process_name(pid), vram_bytes=vram)
-            for pid, vram in processes.items()
+            GpuProcess(pid=pid, name=self._process_name(pid), **msgspec.structs.asdict(use))
+            for pid, use in processes.items()
         )
 
     def _release_when_idle(self, samples: tuple[GpuSample, ...]) -> None:

@@ -21,7 +21,8 @@ from probes.nvml import Nvml
 from probes.pci import normal_pci_id
 from probes.reading import Absence, gpu_info, scaled
 
-THRESHOLD_SLOWDOWN = 1
+THRESHOLD_SHUTDOWN, THRESHOLD_SLOWDOWN = 0, 1
+CLOCK_GRAPHICS = 0
 UNIFIED_WORDS = ("nvgpu", "gb10", "thor", "tegra", "orin", "xavier")
 MAX_INSTANCES = 16
 
@@ -70,6 +71,13 @@ def identify_card(nvml: Nvml, card: Card, ram_bytes: int | Absence) -> GpuInfo:
         "power_limit_default_w": scaled(ask("nvmlDeviceGetPowerManagementDefaultLimit"), MILLI),
         "power_limit_settable": _settable(ask, name, low, high),
         "temp_slowdown_c": ask("nvmlDeviceGetTemperatureThreshold", THRESHOLD_SLOWDOWN),
+        "temp_shutdown_c": ask("nvmlDeviceGetTemperatureThreshold", THRESHOLD_SHUTDOWN),
+        "clock_max_mhz": ask("nvmlDeviceGetMaxClockInfo", CLOCK_GRAPHICS),
+        "n_fans": ask("nvmlDeviceGetNumFans"),
+        # Without a bus it is Windows or WSL2, which always answer "on".
+        "persistence": is_on(ask("nvmlDeviceGetPersistenceMode"))
+        if card.pci is not None
+        else Absence.NOT_APPLICABLE,
         "compute_capability": capability(ask("nvmlDeviceGetCudaComputeCapability")),
         "driver_model": driver_model(ask("nvmlDeviceGetDriverModel_v2")),
         "bar_bytes": bar,

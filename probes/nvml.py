@@ -5,6 +5,7 @@ system. Only reading calls are ever named; setting lives in the power helper.
 """
 
 import contextlib
+import ctypes
 import threading
 from typing import Any, Protocol
 
@@ -111,7 +112,14 @@ class LiveNvml:
         handle = self._handle(device)
         if function == "nvmlDeviceGetFieldValues":
             return field_value(call(handle, list(args))[0])
+        if function in FILLED:
+            return self._filled(call, handle, FILLED[function])
         return plain(call(handle, *args))
+
+    def _filled(self, call: Any, handle: Any, name: str) -> Any:
+        answer = getattr(self._pynvml, name)()
+        code = call(handle, ctypes.byref(answer))
+        return REASONS.get(code, Absence.ERROR) if code else plain(answer)
 
     def _handle(self, device: str) -> Any:
         if device not in self._handles:
@@ -128,6 +136,8 @@ class LiveNvml:
         return self._handles[device]
 
 
+FILLED = {"nvmlDeviceGetPowerMizerMode_v1": "c_nvmlDevicePowerMizerModes_v1_t"}
+"""Calls that want a structure to fill, and return the code instead of raising it."""
 FIELD_MEMBERS = {0: "dVal", 1: "uiVal", 2: "ulVal", 3: "ullVal", 4: "sllVal", 5: "siVal"}
 """``valueType`` of a field → member of the union that holds the value."""
 
