@@ -214,6 +214,19 @@ def several_nodes(now: Situation) -> Iterator[Evidence]:
         yield {"nodes": nodes}
 
 
+def driver_unloads(now: Situation) -> Iterator[Evidence]:
+    """Without persistence mode a headless card's driver is unloaded after every program.
+
+    A card with a display is always in use, and a laptop's card should sleep.
+    """
+    if now.machine.host.is_laptop:
+        return
+    for gpu in cards(now.machine, "nvidia"):
+        info = gpu.info
+        if info is not None and info.persistence is False and info.drives_display is False:
+            yield {"gpu": name_of(gpu)}
+
+
 def one_memory_module(now: Situation) -> Iterator[Evidence]:
     """One module means one channel: half the bandwidth for layers in RAM."""
     host = now.machine.host
@@ -311,6 +324,7 @@ STATE_RULES = (
         hybrid_cpu,
     ),
     Rule("several_nodes", INFO, RIGTUNE, "ggml-org/llama.cpp issue 1437", several_nodes),
+    Rule("driver_unloads", INFO, USER, "nvml.h, nvmlDeviceGetPersistenceMode", driver_unloads),
     Rule("one_memory_module", HINT, USER, "SMBIOS memory devices", one_memory_module),
     Rule("in_container", INFO, RIGTUNE, "Linux control groups", in_container),
     Rule("in_wsl", INFO, USER, "microsoft/WSL issue 11050", in_wsl),

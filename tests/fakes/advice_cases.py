@@ -141,6 +141,10 @@ CASES: dict[str, tuple[Situation, Situation]] = {
         s.only(host=s.host(cores_performance=6)),
     ),
     "several_nodes": (s.only(host=s.host(numa_nodes=2)), s.only(host=s.host(numa_nodes=None))),
+    "driver_unloads": (
+        s.only(s.gpu(persistence=False, drives_display=False)),
+        s.only(s.gpu(persistence=False, drives_display=True)),
+    ),
     "one_memory_module": (
         s.only(host=s.host(ram_modules=1, ram_slots=2)),
         s.only(host=s.host(ram_modules=1, ram_slots=1)),
