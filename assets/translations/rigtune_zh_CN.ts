@@ -824,6 +824,14 @@
         <translation>当前链路 {gen} x{width}</translation>
     </message>
     <message>
+        <source>{n} rpm</source>
+        <translation>{n} 转/分</translation>
+    </message>
+    <message>
+        <source>fan {speed}</source>
+        <translation>风扇 {speed}</translation>
+    </message>
+    <message>
         <source>discrete</source>
         <translation>独立显卡</translation>
     </message>
@@ -1652,6 +1660,10 @@
     <message>
         <source>Shared memory</source>
         <translation>共享内存</translation>
+    </message>
+    <message>
+        <source>GPU time</source>
+        <translation>GPU 占用</translation>
     </message>
 </context>
 <context>
@@ -2482,6 +2494,10 @@
     <message>
         <source>Core clock</source>
         <translation>核心频率</translation>
+    </message>
+    <message>
+        <source>Time held back</source>
+        <translation>受限时间占比</translation>
     </message>
     <message>
         <source>Shared memory</source>

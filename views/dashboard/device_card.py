@@ -30,6 +30,8 @@ Span = tuple[float, float | None]
 MAX_COLUMNS = 3
 BANDED = ("clock_mhz", "power_w", "temp_c")
 """Strips that show when the device was slowed down."""
+REASON_OF = {"limited_most_pct": "limited_pct"}
+"""A figure made of another reading is absent for that one's reason."""
 
 
 class DeviceCard(Card):
@@ -102,7 +104,7 @@ class DeviceCard(Card):
             if statistics(points) is None:
                 continue  # this device does not tell; a capability that is not there is not shown
             shown.append(field)
-            reason = absence_text(missing.get(field, ""))
+            reason = absence_text(missing.get(REASON_OF.get(field, field), ""))
             strip.show_points(points, length_s, reason, slowed if field in BANDED else ())
         if shown:
             self.has_readings = True

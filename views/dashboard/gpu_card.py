@@ -59,7 +59,7 @@ class GpuCard(DeviceCard):
         self.pill.show_state(*state_of(newest))
         self.show_series(feed, self._gpu.key, span, newest.missing)
         self.set_limit("power_w", newest.power_limit_w)
-        facts = (gpu_facts(self._gpu), link_now(self._gpu, newest))
+        facts = (gpu_facts(self._gpu), link_now(self._gpu, newest), fan_now(newest))
         self.set_facts(" · ".join(fact for fact in facts if fact))
         total = self._gpu.info.vram_total_bytes if self._gpu.info else None
         self._memory.show_sample(newest, total, self._loaded)
@@ -109,6 +109,16 @@ def link_now(gpu: Gpu, sample: GpuSample) -> str:
         return ""
     text = translate("GpuCard", "link now {gen} x{width}")
     return text.format(gen=sample.pcie_gen, width=sample.pcie_width)
+
+
+def fan_now(sample: GpuSample) -> str:
+    """Return how hard the fan works, as far as it is told."""
+    duty = None if sample.fan_pct is None else f"{sample.fan_pct:.0f} %"
+    turns = None
+    if sample.fan_rpm is not None:
+        turns = translate("GpuCard", "{n} rpm").format(n=f"{sample.fan_rpm:.0f}")
+    shown = ", ".join(x for x in (duty, turns) if x)
+    return translate("GpuCard", "fan {speed}").format(speed=shown) if shown else ""
 
 
 def gpu_name(gpu: Gpu) -> str:

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from app.cli.main import run
+from app.cli.probe_text import host_rows
+from app.domain.machine import HostInfo
 from probes import registry
 from tests.fakes.recorded import MACHINES
 from views.__main__ import recording
@@ -85,3 +87,20 @@ def test_the_window_opens_on_a_recorded_machine(monkeypatch: pytest.MonkeyPatch)
     assert recording(["rigtune-gui", "--replay", "folder"]) == "folder"
     assert recording(["rigtune-gui"]) is None
     assert recording(["rigtune-gui", "--replay"]) is None
+
+
+def test_what_the_driver_tells_beside_the_curves(capsys: pytest.CaptureFixture[str]) -> None:
+    """Fan, clocks, temperatures of the firmware and the driver's modes are shown."""
+    desktop = output(capsys, "--replay", str(MACHINES / "nvidia-desktop"))
+    for words in ("fan 30 % at 720 rpm", "core clock up to 3,105 MHz", "switches off at 100 °C"):
+        assert words in desktop
+    assert "speed readable by root only" in " ".join(desktop.split())
+    laptop = output(capsys, "--replay", str(MACHINES / "windows-laptop"))
+    assert "driver's power mode: adaptive" in laptop
+    assert "24 MiB L3" in laptop.replace("\xa0", " ")
+
+
+def test_one_core_is_singular() -> None:
+    """A machine with one core and one thread is described in grammar."""
+    rows = host_rows(HostInfo(os="linux", cpu_name="A", cores_physical=1, cores_logical=1))
+    assert rows[1][1] == "A (1 core, 1 thread)"

@@ -171,3 +171,30 @@ def test_narrowed_link_is_said(window: MainWindow, session: FakeSession, qtbot: 
     telemetry = session.fake_telemetry
     telemetry.push(msgspec.structs.replace(telemetry.samples[-1], pcie_gen=1, pcie_width=8))
     qtbot.waitUntil(lambda: "link now 1 x8" in card(window, 0)._facts.text())
+
+
+def test_fan_and_time_held_back_are_shown(
+    window: MainWindow, session: FakeSession, qtbot: QtBot
+) -> None:
+    """The fan stands with the facts; how long clocks were held back is a curve."""
+    telemetry = session.fake_telemetry
+    limited = {"sw_power_cap": 40.0, "sw_thermal": 5.0}
+    newest = msgspec.structs.replace(
+        telemetry.samples[-1], fan_pct=55.0, fan_rpm=1450.0, limited_pct=limited
+    )
+    telemetry.push(newest)
+    qtbot.waitUntil(lambda: "fan 55 %, 1450 rpm" in card(window, 0)._facts.text())
+    strip = card(window, 0)._strips["limited_most_pct"]
+    qtbot.waitUntil(lambda: strip._value.text() == "40\u00a0%")
+
+
+def test_load_of_programs_is_listed(window: MainWindow, session: FakeSession, qtbot: QtBot) -> None:
+    """A program's share of the GPU's time stands beside its memory, unknown as a dash."""
+    window.dashboard._processes.click()
+    telemetry = session.fake_telemetry
+    programs = telemetry.samples[-1].processes
+    assert programs is not None
+    busy = (msgspec.structs.replace(programs[0], busy_pct=61.4), *programs[1:])
+    telemetry.push(msgspec.structs.replace(telemetry.samples[-1], processes=busy))
+    table = card(window, 0).processes
+    qtbot.waitUntil(lambda: {row[4] for row in table.rows.rows} == {"61 %", "—"})
