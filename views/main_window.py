@@ -228,6 +228,13 @@ class MainWindow(QMainWindow):
             self.feed.set_interval(self._kit.options.value.interval_s)
             self._show_findings()
 
+    @Slot()
+    def _look_after_death(self) -> None:
+        """Show what the session knows now: the system's log was read after the engine died."""
+        if self._session is not None:
+            job = self.jobs.call("look", self._session.machine)
+            job.event_arrived.connect(self._on_machine_event)
+
     def _show_findings(self) -> None:
         if self._machine is not None:
             self.on_demand.show_findings(self._machine, self.feed)
@@ -268,6 +275,7 @@ class MainWindow(QMainWindow):
         late.page_requested.connect(self.open_page)
         late.state_changed.connect(self._on_state_changed)
         late.loaded_changed.connect(self.dashboard.show_loaded)
+        late.chat.scene.engine_failed.connect(self._look_after_death)
         late.wizard.search_ended.connect(self.background.tell)
         self.open_page(self._wanted)
         self.pages_built.emit()
