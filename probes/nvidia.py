@@ -23,7 +23,7 @@ from probes.nvidia_answers import is_mobile
 from probes.nvidia_card import Card
 from probes.nvidia_identity import UNIFIED_WORDS, identify_card, instances
 from probes.nvml import Nvml
-from probes.pci import may_sleep, pci_gpus, power_state, unread
+from probes.pci import is_gone, may_sleep, pci_gpus, power_state, unread
 from probes.reading import Absence, gpu_info, gpu_sample, whole_number
 from probes.tree import Tree
 
@@ -81,8 +81,8 @@ class NvidiaProbe:
             self._cards = self._cards_by_index()
 
     def identify(self) -> tuple[GpuInfo, ...]:
-        """Return every card; of a sleeping one only what the kernel tells without waking it."""
-        whole = tuple(card for card in self._cards if not card.is_instance)
+        """Return every card there is now; of a sleeping one only what wakes nothing."""
+        whole = self._whole_cards()
         found = [(card, self._identify(card)) for card in whole]
         for card, info in tuple(found):
             if info is not None and info.mig == "parent":
@@ -111,6 +111,15 @@ class NvidiaProbe:
     def close(self) -> None:
         """Release the library."""
         self._stop()
+
+    def _whole_cards(self) -> tuple[Card, ...]:
+        """Return the cards without their parts; on a bus those that are plugged in now."""
+        whole = tuple(card for card in self._cards if not card.is_instance)
+        if any(card.pci is None for card in whole):
+            return whole
+        known = {card.pci.pci_id: card for card in whole if card.pci is not None}
+        listed = (g for g in pci_gpus(self._tree) if g.vendor == "nvidia")
+        return tuple(known.get(g.pci_id) or Card(g) for g in listed)
 
     def _cards_by_index(self) -> tuple[Card, ...]:
         # No NVIDIA device on the PCI bus: Windows, WSL2 and Jetson enumerate by NVML alone.
@@ -165,6 +174,8 @@ class NvidiaProbe:
             self._released_for = None
             self._patience = IDLE_SAMPLES
             return gpu_sample(card.key, now, state, {}, default=unread(state))
+        if card.pci is not None and is_gone(self._tree, card.pci):
+            return gpu_sample(card.key, now, PowerState.UNKNOWN, {}, default=Absence.LOST)
         if self._released_for is not None:
             return gpu_sample(card.key, now, state, {}, default=Absence.RELEASED)
         problem = self._start() or card.problem(now)

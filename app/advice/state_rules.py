@@ -221,10 +221,10 @@ def driver_unloads(now: Situation) -> Iterator[Evidence]:
     """
     if now.machine.host.is_laptop:
         return
-    for gpu in cards(now.machine, "nvidia"):
-        info = gpu.info
-        if info is not None and info.persistence is False and info.drives_display is False:
-            yield {"gpu": name_of(gpu)}
+    known = ((gpu, gpu.info) for gpu in cards(now.machine, "nvidia") if gpu.info is not None)
+    names = [name_of(g) for g, i in known if i.persistence is False and i.drives_display is False]
+    if names:
+        yield {"gpu": ", ".join(dict.fromkeys(names))}
 
 
 def one_memory_module(now: Situation) -> Iterator[Evidence]:

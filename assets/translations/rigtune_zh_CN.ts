@@ -808,6 +808,10 @@
         <translation>降频：{why}</translation>
     </message>
     <message>
+        <source>not answering</source>
+        <translation>无响应</translation>
+    </message>
+    <message>
         <source>awake</source>
         <translation>唤醒</translation>
     </message>

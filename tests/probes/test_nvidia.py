@@ -4,54 +4,12 @@ from typing import Any
 
 import pytest
 
-from app.domain.machine import GpuSample, PowerState, ProbeUnavailable
+from app.domain.machine import PowerState, ProbeUnavailable
 from app.telemetry.telemetry import Restful, TrialAware
 from probes.nvidia import IDLE_SAMPLES, SLEEP_SAMPLES, NvidiaProbe
 from probes.reading import Absence
+from tests.fakes.nvidia import ANSWERS, BUS, SECOND, Clock, card, only, probe_of
 from tests.fakes.probe import FakeNvml, FakeTree
-
-BUS = "/sys/bus/pci/devices"
-SECOND = 1_000_000_000
-ANSWERS: dict[str, Any] = {
-    "nvmlDeviceGetName": "NVIDIA GeForce RTX 4060 Laptop GPU",
-    "nvmlDeviceGetUUID": "GPU-12345678-0000-0000-0000-000000000000",
-    "nvmlDeviceGetUtilizationRates": {"gpu": 0, "memory": 0},
-    "nvmlDeviceGetPowerUsage": 3500,
-    "nvmlDeviceGetPcieThroughput": lambda counter, device: 250 + counter,
-    "nvmlDeviceGetComputeRunningProcesses_v3": [{"pid": 7, "usedGpuMemory": 1 << 30}],
-    "nvmlDeviceGetCount": 1,
-}
-
-
-def card(status: str = "active", control: str = "auto", bus_id: str = "0000:01:00.0") -> FakeTree:
-    return FakeTree(
-        {
-            f"{BUS}/{bus_id}/class": "0x030200",
-            f"{BUS}/{bus_id}/vendor": "0x10de",
-            f"{BUS}/{bus_id}/uevent": "DRIVER=nvidia\nPCI_ID=10DE:28E0",
-            f"{BUS}/{bus_id}/power/runtime_status": status,
-            f"{BUS}/{bus_id}/power/control": control,
-        }
-    )
-
-
-class Clock:
-    """A clock that only moves when told."""
-
-    def __init__(self) -> None:
-        self.now_ns = SECOND
-
-    def __call__(self) -> int:
-        return self.now_ns
-
-
-def probe_of(tree: FakeTree, nvml: FakeNvml, clock: Clock | None = None) -> NvidiaProbe:
-    return NvidiaProbe(tree, nvml, lambda pid: f"program{pid}", clock or Clock())
-
-
-def only(samples: tuple[GpuSample, ...]) -> GpuSample:
-    assert len(samples) == 1
-    return samples[0]
 
 
 def test_sleeping_card_is_never_touched() -> None:
@@ -349,69 +307,3 @@ def test_driver_models_capability_and_margin() -> None:
     info, sample = probe.identify()[0], only(probe.sample())
     assert (info.driver_model, info.compute_capability) == ("tcc", "8.9")
     assert (sample.temp_margin_c, sample.energy_j) == (12.0, 5000.0)
-
-
-def test_fastest_fan_counts_and_older_drivers_have_one() -> None:
-    """Of several fans the one that is heard; without their number the call for all of them."""
-    two = ANSWERS | {
-        "nvmlDeviceGetNumFans": 2,
-        "nvmlDeviceGetFanSpeed_v2": lambda fan, _device: (30, 55)[fan],
-        "nvmlDeviceGetFanSpeedRPM": 1450,
-    }
-    probe = probe_of(card(), FakeNvml(two))
-    assert probe.identify()[0].n_fans == 2
-    sample = only(probe.sample())
-    assert (sample.fan_pct, sample.fan_rpm) == (55.0, 1450.0)
-    one = only(probe_of(card(), FakeNvml(ANSWERS | {"nvmlDeviceGetFanSpeed": 41})).sample())
-    assert (one.fan_pct, one.missing["fan_rpm"]) == (41.0, "not_supported")
-
-
-@pytest.mark.parametrize(("speed", "generation"), [(16_000, 4), (64_000, 6), (7, None)])
-def test_generation_of_the_link_by_its_speed(speed: int, generation: int | None) -> None:
-    """A driver without the older call tells the speed; a speed of no generation is none."""
-    answers = ANSWERS | {"nvmlDeviceGetPcieSpeed": speed}
-    assert only(probe_of(card(), FakeNvml(answers)).sample()).pcie_gen == generation
-
-
-def test_power_and_energy_by_their_field_numbers() -> None:
-    """Where the calls are gone the field of the same reading serves."""
-    fields = {186: 12_500, 191: 7_000}
-    answers = {
-        name: answer for name, answer in ANSWERS.items() if name != "nvmlDeviceGetPowerUsage"
-    } | {"nvmlDeviceGetFieldValues": lambda field, _device: fields.get(field, Absence.NO_DATA)}
-    sample = only(probe_of(card(), FakeNvml(answers)).sample())
-    assert (sample.power_w, sample.energy_j) == (12.5, 7.0)
-
-
-@pytest.mark.parametrize(
-    ("answer", "mode"), [({"currentMode": 1}, "maximum"), ({"currentMode": 9}, None), (2, None)]
-)
-def test_power_management_mode_has_a_name(answer: object, mode: str | None) -> None:
-    """Only the modes that the driver documents."""
-    answers = ANSWERS | {"nvmlDeviceGetPowerMizerMode_v1": answer}
-    assert only(probe_of(card(), FakeNvml(answers)).sample()).power_mizer == mode
-
-
-def test_persistence_is_not_believed_where_it_always_says_on() -> None:
-    """On the bus it is read; where NVML alone lists cards (Windows, WSL2) it means nothing."""
-    answers = ANSWERS | {"nvmlDeviceGetPersistenceMode": 1, "nvmlDeviceGetMaxClockInfo": 2100}
-    known = probe_of(card(), FakeNvml(answers)).identify()[0]
-    assert (known.persistence, known.clock_max_mhz) == (True, 2100.0)
-    unseen = probe_of(FakeTree({}), FakeNvml(answers)).identify()[0]
-    assert (unseen.persistence, unseen.missing["persistence"]) == (None, "not_applicable")
-
-
-def test_time_held_back_is_read_once_a_second() -> None:
-    """The counters become a share of the time since the reading before."""
-    fields = {74: 0}
-    answers = ANSWERS | {
-        "nvmlDeviceGetFieldValues": lambda field, _device: fields.get(field, Absence.NOT_SUPPORTED)
-    }
-    tree = card(control="on")
-    probe = probe_of(tree, FakeNvml(answers))
-    assert only(probe.sample()).missing["limited_pct"] == "no_data"
-    fields[74] = SECOND // 2
-    tree.now_ns = SECOND
-    sample = only(probe.sample())
-    assert sample.limited_pct == {"sw_power_cap": 50.0}
-    assert sample.limited_most_pct == 50.0

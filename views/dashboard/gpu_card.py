@@ -13,9 +13,12 @@ from views.feed import TelemetryFeed
 from views.units import format_bytes
 from views.widgets.basics import Kit, text_label
 from views.widgets.memory_split import MemorySplit
-from views.words import throttle_text
+from views.words import absence_text, throttle_text
 
 translate = QCoreApplication.translate
+
+GONE = {"lost", "driver_not_loaded", "version_mismatch"}
+"""Reasons for which a card that was seen cannot be read any more."""
 
 
 class GpuCard(DeviceCard):
@@ -54,9 +57,10 @@ class GpuCard(DeviceCard):
             self.hide_strips()
             self._memory.hide()
             return
-        self._note.setVisible(bool(self._lasting_note))
-        self._note.setText(self._lasting_note)
-        self.pill.show_state(*state_of(newest))
+        state, tone = state_of(newest)
+        reason = absence_text(newest.missing.get("busy_pct", "")) if tone == "bad" else ""
+        self._say(reason or self._lasting_note)
+        self.pill.show_state(state, tone)
         self.show_series(feed, self._gpu.key, span, newest.missing)
         self.set_limit("power_w", newest.power_limit_w)
         facts = (gpu_facts(self._gpu), link_now(self._gpu, newest), fan_now(newest))
@@ -91,6 +95,9 @@ def state_of(sample: GpuSample) -> tuple[str, str]:
         return translate("GpuCard", "throttled: {why}").format(
             why=throttle_text(sample.throttle)
         ), "warn"
+    gone = {sample.missing.get(field) for field in ("busy_pct", "power_w", "temp_c")} & GONE
+    if gone and sample.busy_pct is None:
+        return translate("GpuCard", "not answering"), "bad"
     if sample.busy_pct is None:
         return translate("GpuCard", "awake"), "good"
     return (

@@ -9,7 +9,10 @@ import pytest
 from app.cli.main import run
 from app.cli.probe_text import host_rows
 from app.domain.machine import HostInfo
+from app.session.recording import write_engine
 from probes import registry
+from probes.record import write
+from tests.fakes.odd_machines import LISTED, sixteen
 from tests.fakes.recorded import MACHINES
 from views.__main__ import recording
 
@@ -104,3 +107,12 @@ def test_one_core_is_singular() -> None:
     """A machine with one core and one thread is described in grammar."""
     rows = host_rows(HostInfo(os="linux", cpu_name="A", cores_physical=1, cores_logical=1))
     assert rows[1][1] == "A (1 core, 1 thread)"
+
+
+def test_sixteen_cards_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A server's cards are all listed, as text and as JSON."""
+    write(tmp_path, sixteen())
+    write_engine(tmp_path, LISTED)
+    text = output(capsys, "--replay", str(tmp_path))
+    assert all(f"CUDA{n}" in text for n in range(16))
+    assert len(json.loads(output(capsys, "--replay", str(tmp_path), "--json"))["gpus"]) == 16

@@ -7,9 +7,11 @@ import msgspec
 from pytestqt.qtbot import QtBot
 
 from app.domain.errors import EnvironmentProblem
-from app.domain.machine import Machine
+from app.domain.machine import Machine, PowerState
+from probes.reading import Absence, gpu_sample
 from tests.fakes import window_data as data
 from tests.fakes.gui_guard import GuiGuard
+from tests.fakes.odd_machines import LISTED, seen, sixteen
 from tests.fakes.session import FakeSession
 from tests.views.conftest import OpenWindow
 from views.dashboard.gpu_card import GpuCard, gpu_facts
@@ -198,3 +200,32 @@ def test_load_of_programs_is_listed(window: MainWindow, session: FakeSession, qt
     telemetry.push(msgspec.structs.replace(telemetry.samples[-1], processes=busy))
     table = card(window, 0).processes
     qtbot.waitUntil(lambda: {row[4] for row in table.rows.rows} == {"61 %", "—"})
+
+
+def test_sixteen_cards_have_room(open_window: OpenWindow, qtbot: QtBot) -> None:
+    """Each card of a server has its place on the page, and the page scrolls."""
+    machine = seen(sixteen(), LISTED).machine
+    window = open_window(FakeSession(machine))
+    qtbot.waitUntil(lambda: len(window.dashboard._cards_shown) == 17)
+    shown = [c for c in window.dashboard._cards_shown if isinstance(c, GpuCard)]
+    assert len({c.key for c in shown}) == 16
+    assert all(c.isVisible() and c.height() >= c.minimumSizeHint().height() for c in shown)
+    tops = sorted(c.mapTo(window, c.rect().topLeft()).y() for c in shown)
+    assert len(set(tops)) == 16
+
+
+def test_card_that_vanishes_between_readings_is_called_gone(
+    window: MainWindow, session: FakeSession, qtbot: QtBot
+) -> None:
+    """No old number stands for a card that was unplugged; back again it is read again."""
+    telemetry = session.fake_telemetry
+    before = telemetry.samples[-1]
+    lost = gpu_sample(before.key, before.t_ns, PowerState.UNKNOWN, {}, default=Absence.LOST)
+    telemetry.push(msgspec.structs.replace(lost, t_ns=time.perf_counter_ns()))
+    gone = card(window, 0)
+    qtbot.waitUntil(lambda: gone.pill.text == "not answering")
+    assert "device is gone" in gone._note.text()
+    assert gone._strips["temp_c"]._value.text() == "—"
+    telemetry.push(msgspec.structs.replace(before, t_ns=time.perf_counter_ns()))
+    qtbot.waitUntil(lambda: gone.pill.text != "not answering")
+    assert "device is gone" not in gone._note.text()
