@@ -21,6 +21,7 @@ class Absence(StrEnum):
     ASLEEP = "asleep"
     RELEASED = "released"
     LOST = "lost"
+    STALE = "stale"
     LIB_MISSING = "lib_missing"
     DRIVER_NOT_LOADED = "driver_not_loaded"
     VERSION_MISMATCH = "version_mismatch"

@@ -12,7 +12,7 @@ from typing import Protocol
 import msgspec
 from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
 
-from app.domain.machine import GpuSample, HostSample, PowerState
+from app.domain.machine import STALE, GpuSample, HostSample, PowerState
 from views.plots.canvas import Point
 
 MIN_GAP_MS = 500
@@ -55,6 +55,10 @@ class TelemetryPort(Protocol):
 
     def latest_host(self) -> HostSample | None:
         """Return the newest sample of the host."""
+        ...
+
+    def is_stale(self, sample: GpuSample | HostSample) -> bool:
+        """Whether a sample is older than its probe should need."""
         ...
 
     def series(self, key: str, field: str) -> SeriesPort | None:
@@ -116,9 +120,24 @@ class TelemetryFeed(QObject):
             self._gap.stop()
 
     def latest(self, key: str) -> GpuSample | None:
-        """Return the newest reading of a GPU, put together from every probe that reads it."""
-        samples = self._telemetry.latest(key) if self._telemetry else ()
-        return merged(samples)
+        """Return the newest reading of a GPU, put together from every probe that reads it.
+
+        What a probe should have read again by now is not known: its driver hangs.
+        """
+        telemetry = self._telemetry
+        if telemetry is None:
+            return None
+        return merged(
+            tuple(
+                GpuSample.unread(s.key, s.t_ns, STALE) if telemetry.is_stale(s) else s
+                for s in telemetry.latest(key)
+            )
+        )
+
+    def is_host_stale(self) -> bool:
+        """Whether the host should have been read again by now."""
+        newest = self.latest_host()
+        return bool(self._telemetry and newest and self._telemetry.is_stale(newest))
 
     def readings(self, keys: Sequence[str]) -> dict[str, tuple[GpuSample, ...]]:
         """Return the newest reading of every probe, by GPU; empty without a source."""

@@ -130,6 +130,8 @@ class GpuInfo(Record, frozen=True, kw_only=True):
         )
 
 
+STALE = "stale"
+"""Reason of a reading that did not come in time; an older one is not shown for it."""
 OWN_ENGINE = "RigTune engine"
 """Name of a program on a GPU that RigTune itself started."""
 
@@ -215,6 +217,13 @@ class GpuSample(Record, frozen=True, kw_only=True):
     pcie_tx_bytes_s: float | None = None
     processes: tuple[GpuProcess, ...] | None = None
     missing: dict[str, str] = {}
+
+    @classmethod
+    def unread(cls, key: str, t_ns: int, reason: str) -> "GpuSample":
+        """Return a sample of which nothing is known, for one and the same reason."""
+        known = {"key", "t_ns", "power_state", "missing"}
+        missing = {name: reason for name in cls.__struct_fields__ if name not in known}
+        return cls(key=key, t_ns=t_ns, missing=missing)
 
     @property
     def n_throttle(self) -> int | None:

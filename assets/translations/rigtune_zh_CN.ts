@@ -973,8 +973,20 @@
         <translation>使用电池：较慢</translation>
     </message>
     <message>
-        <source>{cores} cores, {threads} threads</source>
-        <translation>{cores} 核，{threads} 线程</translation>
+        <source>{n} cores</source>
+        <translation>{n} 核</translation>
+    </message>
+    <message>
+        <source>1 core</source>
+        <translation>1 核</translation>
+    </message>
+    <message>
+        <source>{n} threads</source>
+        <translation>{n} 线程</translation>
+    </message>
+    <message>
+        <source>1 thread</source>
+        <translation>1 线程</translation>
     </message>
     <message>
         <source>{size} RAM</source>

@@ -71,6 +71,7 @@ class FakeTelemetry:
         self.samples = [data.gpu_sample(t, i) for i, t in enumerate(times)]
         self.host = [data.host_sample(t, i) for i, t in enumerate(times)]
         self.interval_s: float | None = None
+        self.is_stalled = False
         self.subscribers: list[Callable[[str, GpuSample | HostSample], None]] = []
 
     def push(self, sample: GpuSample | None = None) -> None:
@@ -100,6 +101,10 @@ class FakeTelemetry:
     def latest_host(self) -> HostSample | None:
         """Return the newest reading of the host."""
         return self.host[-1]
+
+    def is_stale(self, sample: GpuSample | HostSample) -> bool:
+        """Whether the probes are said to hang."""
+        return self.is_stalled
 
     def series(self, key: str, field: str) -> Series | None:
         """Return a column."""

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
+from app.domain.machine import STALE
 from app.domain.units import MISSING
 from views.dashboard.strips import Strip, statistics
 from views.feed import TelemetryFeed
@@ -95,6 +96,9 @@ class DeviceCard(Card):
         """
         length_s, end_s = span
         points_of = {field: feed.points(key, field, length_s, end_s) for field in self._strips}
+        for field, points in points_of.items():
+            if points and missing.get(REASON_OF.get(field, field)) == STALE:
+                points.append((0.0, None))  # the last reading is none of now
         slowed: tuple[Band, ...] = ()
         if any(field in self._strips for field in BANDED):
             slowed = bands_of(feed.points(key, "n_throttle", length_s, end_s))

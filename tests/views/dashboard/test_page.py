@@ -15,7 +15,7 @@ from tests.fakes.odd_machines import LISTED, seen, sixteen
 from tests.fakes.session import FakeSession
 from tests.views.conftest import OpenWindow
 from views.dashboard.gpu_card import GpuCard, gpu_facts
-from views.dashboard.host_card import HostCard
+from views.dashboard.host_card import HostCard, host_facts
 from views.main_window import MainWindow
 
 
@@ -229,3 +229,29 @@ def test_card_that_vanishes_between_readings_is_called_gone(
     telemetry.push(msgspec.structs.replace(before, t_ns=time.perf_counter_ns()))
     qtbot.waitUntil(lambda: gone.pill.text != "not answering")
     assert "device is gone" not in gone._note.text()
+
+
+def test_reading_that_does_not_come_is_not_shown_as_now(
+    window: MainWindow, session: FakeSession, qtbot: QtBot
+) -> None:
+    """While a driver hangs the numbers give way to a dash with the reason, and come back."""
+    telemetry = session.fake_telemetry
+    strip = card(window, 0)._strips["temp_c"]
+    qtbot.waitUntil(lambda: strip._value.text() not in {"", "—"})
+    telemetry.is_stalled = True
+    window.dashboard._refresh()
+    assert strip._value.text() == "—"
+    assert "does not answer in time" in strip._value.toolTip() + strip.accessibleName()
+    assert card(window, 0).pill.text == "not answering"
+    host = window.dashboard._cards_shown[-1]
+    assert isinstance(host, HostCard)
+    assert host._strips["cpu_busy_pct"]._value.text() == "—"
+    telemetry.is_stalled = False
+    window.dashboard._refresh()
+    assert strip._value.text() != "—"
+
+
+def test_one_core_is_singular() -> None:
+    """The line below the processor's name is in grammar."""
+    host = msgspec.structs.replace(data.HOST, cores_physical=1, cores_logical=2)
+    assert host_facts(host).startswith("1 core · 2 threads")
