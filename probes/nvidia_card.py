@@ -23,6 +23,8 @@ SLOW_NS = 10_000_000_000
 PCIE_NS = 1_000_000_000
 MILLI = 1e-3
 TEMPERATURE_GPU = 0
+UNCORRECTED, VOLATILE = 1, 0
+"""Kind of memory error, and since when it is counted: since the driver was loaded."""
 FIELD_MEMORY_TEMP, FIELD_POWER_NOW, FIELD_ENERGY = 82, 186, 191
 
 
@@ -148,6 +150,7 @@ class Card:
         return {
             "temp_margin_c": self.ask(nvml, "nvmlDeviceGetMarginTemperature"),
             "temp_memory_c": self._memory_temperature(nvml),
+            "memory_errors": self.ask(nvml, "nvmlDeviceGetTotalEccErrors", UNCORRECTED, VOLATILE),
             "fan_pct": self._fan(nvml),
             "fan_rpm": self.ask(nvml, "nvmlDeviceGetFanSpeedRPM"),
             "power_mizer": power_mizer(self.ask(nvml, "nvmlDeviceGetPowerMizerMode_v1")),

@@ -22,6 +22,8 @@ class Absence(StrEnum):
     RELEASED = "released"
     LOST = "lost"
     STALE = "stale"
+    NO_POWER = "no_power"
+    DAMAGED = "damaged"
     LIB_MISSING = "lib_missing"
     DRIVER_NOT_LOADED = "driver_not_loaded"
     VERSION_MISMATCH = "version_mismatch"
@@ -56,6 +58,7 @@ SAMPLE_RANGES: dict[str, tuple[float, float]] = {
     # An intended duty may exceed 100 on some boards (NVML documentation).
     "fan_pct": (0, 150),
     "fan_rpm": (0, 30_000),
+    "memory_errors": (0, 1 << 40),
     "energy_j": (0, 1e13),
     "pcie_gen": (1, 8),
     "pcie_width": (1, 32),
@@ -106,7 +109,7 @@ INFO_FLAGS = (
 )
 WHOLE = {f for f in (*SAMPLE_RANGES, *INFO_RANGES) if f.endswith("_bytes") or "pcie_gen" in f}
 WHOLE |= {"pcie_width", "pcie_width_max", "numa_node", "compute_timeout_ms"}
-WHOLE |= {"n_cores", "memory_bus_bits", "n_fans"}
+WHOLE |= {"n_cores", "memory_bus_bits", "n_fans", "memory_errors"}
 NOT_A_TEXT = {"", "n/a", "[n/a]", "unknown", "err!", "?", "??", "[not supported]", "none"}
 
 

@@ -187,6 +187,8 @@ def _now(reading: GpuSample) -> list[str]:
     if reading.power_mizer is not None:
         mode = MIZER_WORDS.get(reading.power_mizer, reading.power_mizer)
         phrases.append(f"driver's power mode: {mode}")
+    if reading.memory_errors:
+        phrases.append(f"{counted(reading.memory_errors, 'memory error')} not corrected")
     if reading.adapter == "undersized":
         phrases.append("its power adapter is too weak")
     if reading.throttle:

@@ -176,6 +176,7 @@ class GpuSample(Record, frozen=True, kw_only=True):
         energy_j: Energy since the driver was loaded; the difference over time is the fairest draw.
         fan_pct: Fan speed, of several the fastest.
         fan_rpm: Turns per minute of the first fan.
+        memory_errors: Memory errors since the driver was loaded that could not be corrected.
         adapter: What feeds the card: ``ac``, ``battery`` or ``undersized`` (a weak adapter).
         power_mizer: Driver's power management: ``adaptive``, ``maximum``, ``auto``, ``consistent``.
         limited_pct: Share of the time since the reading before in which each reason held clocks
@@ -207,6 +208,7 @@ class GpuSample(Record, frozen=True, kw_only=True):
     energy_j: float | None = None
     fan_pct: float | None = None
     fan_rpm: float | None = None
+    memory_errors: int | None = None
     adapter: str | None = None
     power_mizer: str | None = None
     limited_pct: dict[str, float] | None = None

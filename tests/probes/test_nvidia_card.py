@@ -88,3 +88,22 @@ def test_unplugged_card_is_lost_and_not_listed_again() -> None:
     tree.files = files
     assert [info.key for info in probe.identify()] == [key]
     assert only(probe.sample()).busy_pct == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "count", "reason"),
+    [(3, 3, None), (0, 0, None), (-1, None, "implausible"), (2**64 - 1, None, "implausible")],
+)
+def test_memory_errors_are_counted(answer: int, count: int | None, reason: str | None) -> None:
+    """Errors that could not be corrected; a sentinel is no number of errors."""
+    answers = ANSWERS | {"nvmlDeviceGetTotalEccErrors": answer}
+    sample = only(probe_of(card(), FakeNvml(answers)).sample())
+    assert (sample.memory_errors, sample.missing.get("memory_errors")) == (count, reason)
+
+
+@pytest.mark.parametrize("reason", [Absence.NO_POWER, Absence.DAMAGED])
+def test_card_that_refuses_says_why(reason: Absence) -> None:
+    """A card without its power plug is listed, by what the bus tells, with the reason."""
+    probe = probe_of(card(), FakeNvml(dict.fromkeys(ANSWERS, reason)))
+    (info,) = probe.identify()
+    assert info.missing["vram_total_bytes"] == reason.value

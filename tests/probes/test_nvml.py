@@ -5,8 +5,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pynvml
+import pytest
 
-from probes.nvml import FILLED, LiveNvml, field_value, plain
+from probes.nvml import FILLED, REASONS, LiveNvml, field_value, plain
 from probes.reading import Absence
 
 
@@ -165,3 +166,12 @@ def test_structures_to_fill_exist_in_the_binding() -> None:
     for function, structure in FILLED.items():
         assert hasattr(pynvml, function)
         assert issubclass(getattr(pynvml, structure), ctypes.Structure)
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [(8, Absence.NO_POWER), (10, Absence.STALE), (14, Absence.DAMAGED), (999, Absence.ERROR)],
+)
+def test_codes_have_their_reasons(code: int, reason: Absence) -> None:
+    """What a user can act on has a reason of its own; an unknown code is an error."""
+    assert REASONS.get(code, Absence.ERROR) is reason

@@ -17,7 +17,7 @@ from views.words import absence_text, throttle_text
 
 translate = QCoreApplication.translate
 
-GONE = {"lost", "stale", "driver_not_loaded", "version_mismatch"}
+GONE = {"lost", "stale", "no_power", "driver_not_loaded", "version_mismatch"}
 """Reasons for which a card that was seen cannot be read any more."""
 
 
