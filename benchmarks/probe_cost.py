@@ -56,6 +56,7 @@ CALLS: tuple[tuple[str, tuple[int, ...]], ...] = (
     ("nvmlDeviceGetFanSpeedRPM", ()),
     ("nvmlDeviceGetPcieSpeed", ()),
     ("nvmlDeviceGetPersistenceMode", ()),
+    ("nvmlDeviceGetNvLinkState", (0,)),
     ("nvmlDeviceGetPowerMizerMode_v1", ()),
     ("nvmlDeviceGetTotalEccErrors", (1, 0)),
     ("nvmlDeviceGetPcieThroughput", (0,)),

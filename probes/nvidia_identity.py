@@ -25,6 +25,8 @@ THRESHOLD_SHUTDOWN, THRESHOLD_SLOWDOWN = 0, 1
 CLOCK_GRAPHICS = 0
 UNIFIED_WORDS = ("nvgpu", "gb10", "thor", "tegra", "orin", "xavier")
 MAX_INSTANCES = 16
+MAX_NVLINKS = 18
+"""``NVML_NVLINK_MAX_LINKS``."""
 
 
 def identify_card(nvml: Nvml, card: Card, ram_bytes: int | Absence) -> GpuInfo:
@@ -86,6 +88,7 @@ def identify_card(nvml: Nvml, card: Card, ram_bytes: int | Absence) -> GpuInfo:
         "pcie_gen_device_max": ask("nvmlDeviceGetGpuMaxPcieLinkGeneration"),
         "n_cores": ask("nvmlDeviceGetNumGpuCores"),
         "memory_bus_bits": ask("nvmlDeviceGetMemoryBusWidth"),
+        "n_nvlinks": n_nvlinks(ask),
         "ecc": is_on(ask("nvmlDeviceGetEccMode")),
     }
     return gpu_info(known, values)
@@ -102,6 +105,17 @@ def instances(nvml: Nvml, card: Card) -> tuple[Card, ...]:
         if text_of(one.ask(nvml, "nvmlDeviceGetUUID")):
             found.append(one)
     return tuple(found)
+
+
+def n_nvlinks(ask: Callable[..., Any]) -> object:
+    """Return how many links to other cards are up; GeForce cards of today have none to ask."""
+    states: list[object] = []
+    for link in range(MAX_NVLINKS):
+        state = ask("nvmlDeviceGetNvLinkState", link)
+        if not isinstance(state, int):
+            break
+        states.append(state)
+    return sum(state == 1 for state in states) if states else absence_of(state)
 
 
 def mig_is_on(ask: Callable[..., Any]) -> bool:

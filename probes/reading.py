@@ -83,6 +83,7 @@ INFO_RANGES: dict[str, tuple[float, float]] = {
     "clock_max_mhz": (1, 6000),
     "temp_shutdown_c": (30, 150),
     "n_fans": (0, 16),
+    "n_nvlinks": (0, 64),
     "n_cores": (1, 1e6),
     "memory_bus_bits": (8, 1 << 16),
 }
@@ -109,7 +110,7 @@ INFO_FLAGS = (
 )
 WHOLE = {f for f in (*SAMPLE_RANGES, *INFO_RANGES) if f.endswith("_bytes") or "pcie_gen" in f}
 WHOLE |= {"pcie_width", "pcie_width_max", "numa_node", "compute_timeout_ms"}
-WHOLE |= {"n_cores", "memory_bus_bits", "n_fans", "memory_errors"}
+WHOLE |= {"n_cores", "memory_bus_bits", "n_fans", "n_nvlinks", "memory_errors"}
 NOT_A_TEXT = {"", "n/a", "[n/a]", "unknown", "err!", "?", "??", "[not supported]", "none"}
 
 

@@ -124,6 +124,7 @@ def _identity(info: GpuInfo) -> list[str]:
         _shared(info),
         rebar,
         link,
+        f"{counted(info.n_nvlinks, 'NVLink')} up" if info.n_nvlinks else None,
         _limits(info),
         _temperatures(info),
         {True: "driver stays loaded", False: "driver unloads when unused", None: None}[

@@ -69,6 +69,7 @@ class GpuInfo(Record, frozen=True, kw_only=True):
         temp_shutdown_c: Temperature at which the card switches itself off.
         n_fans: Fans the driver knows; a laptop's belong to its own controller.
         persistence: Whether the driver stays loaded with nobody using the card (Linux).
+        n_nvlinks: Links to other cards that are up.
         compute_timeout_source: ``default``, ``set`` (module parameter) or ``driver`` (its file).
         missing: Reason per absent field, by field name.
     """
@@ -113,6 +114,7 @@ class GpuInfo(Record, frozen=True, kw_only=True):
     temp_shutdown_c: float | None = None
     n_fans: int | None = None
     persistence: bool | None = None
+    n_nvlinks: int | None = None
     n_cores: int | None = None
     memory_bus_bits: int | None = None
     ecc: bool | None = None

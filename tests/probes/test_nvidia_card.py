@@ -107,3 +107,17 @@ def test_card_that_refuses_says_why(reason: Absence) -> None:
     probe = probe_of(card(), FakeNvml(dict.fromkeys(ANSWERS, reason)))
     (info,) = probe.identify()
     assert info.missing["vram_total_bytes"] == reason.value
+
+
+@pytest.mark.parametrize(
+    ("states", "count"),
+    [((1, 1, 0), 2), ((0, 0), 0), ((), None), ((1,) * 40, 18)],
+)
+def test_links_to_other_cards_are_counted(states: tuple[int, ...], count: int | None) -> None:
+    """Those that are up, as far as the card has links; never more than the library knows."""
+
+    def state(link: int, _device: str) -> object:
+        return states[link] if link < len(states) else Absence.NOT_SUPPORTED
+
+    answers = ANSWERS | {"nvmlDeviceGetNvLinkState": state}
+    assert probe_of(card(), FakeNvml(answers)).identify()[0].n_nvlinks == count
