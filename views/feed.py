@@ -124,15 +124,7 @@ class TelemetryFeed(QObject):
 
         What a probe should have read again by now is not known: its driver hangs.
         """
-        telemetry = self._telemetry
-        if telemetry is None:
-            return None
-        return merged(
-            tuple(
-                GpuSample.unread(s.key, s.t_ns, STALE) if telemetry.is_stale(s) else s
-                for s in telemetry.latest(key)
-            )
-        )
+        return None if self._telemetry is None else merged(timely(self._telemetry, key))
 
     def is_host_stale(self) -> bool:
         """Whether the host should have been read again by now."""
@@ -143,7 +135,7 @@ class TelemetryFeed(QObject):
         """Return the newest reading of every probe, by GPU; empty without a source."""
         if self._telemetry is None:
             return {}
-        return {key: tuple(self._telemetry.latest(key)) for key in keys}
+        return {key: timely(self._telemetry, key) for key in keys}
 
     def latest_host(self) -> HostSample | None:
         """Return the newest reading of the host."""
@@ -190,6 +182,14 @@ class TelemetryFeed(QObject):
     def _on_gap_over(self) -> None:
         if self._is_told:
             self._on_woken()
+
+
+def timely(telemetry: TelemetryPort, key: str) -> tuple[GpuSample, ...]:
+    """Return the newest sample of each probe; one that is too old is known to be nothing."""
+    return tuple(
+        GpuSample.unread(s.key, s.t_ns, STALE) if telemetry.is_stale(s) else s
+        for s in telemetry.latest(key)
+    )
 
 
 def merged(samples: Sequence[GpuSample]) -> GpuSample | None:

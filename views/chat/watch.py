@@ -14,7 +14,7 @@ from app.domain.settings import Settings
 from app.domain.sweep import GOAL_WORKLOADS
 from app.store.records import Profile
 from views.chat.turns import Vitals
-from views.feed import TelemetryPort, merged
+from views.feed import TelemetryPort, merged, timely
 from views.port import ChatPort
 
 MIN_S = 3.0
@@ -119,7 +119,7 @@ class Watch:
         return count / elapsed_s if is_enough and elapsed_s > 0 else None
 
     def _samples(self) -> tuple[GpuSample, ...]:
-        found = (merged(self._telemetry.latest(key)) for key in self._keys)
+        found = (merged(timely(self._telemetry, key)) for key in self._keys)
         return tuple(sample for sample in found if sample is not None)
 
 

@@ -107,3 +107,16 @@ def test_slow_answer_after_a_driver_reset_says_so() -> None:
         seen = Watch(session.chat("demo"), machine, session.fake_telemetry, profile, clock)
         answered(seen, clock, 12.0)
         assert [cause.code for cause in seen.look().causes] == codes
+
+
+def test_reading_of_long_ago_explains_nothing() -> None:
+    """While the driver hangs, the last temperature is not blamed for an answer of now."""
+    session, clock = FakeSession(), Clock()
+    seen = watch(session, clock)
+    hot = msgspec.structs.replace(session.fake_telemetry.samples[-1], throttle=("hw_thermal",))
+    session.fake_telemetry.samples.append(hot)
+    session.fake_telemetry.is_stalled = True
+    answered(seen, clock, 12.0)
+    vitals = seen.look()
+    assert [cause.code for cause in vitals.causes] == ["unexplained"]
+    assert vitals.power_w is None
