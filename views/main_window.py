@@ -95,7 +95,7 @@ class MainWindow(QMainWindow):
         self.entries, self.settings_entry = page_entries()
         self.sidebar = Sidebar(self._kit, self.entries, self.settings_entry)
         self._stack = QStackedWidget()
-        self.on_demand = OnDemand(self._kit, self._stack, self)
+        self.on_demand = OnDemand(self._kit, self._stack, self, self.jobs, lambda: self._session)
         self._wanted = "dashboard"
         self._lay_out()
         Menus(self._kit, self, self)
@@ -228,13 +228,6 @@ class MainWindow(QMainWindow):
             self.feed.set_interval(self._kit.options.value.interval_s)
             self._show_findings()
 
-    @Slot()
-    def _look_after_death(self) -> None:
-        """Show what the session knows now: the system's log was read after the engine died."""
-        if self._session is not None:
-            job = self.jobs.call("look", self._session.machine)
-            job.event_arrived.connect(self._on_machine_event)
-
     def _show_findings(self) -> None:
         if self._machine is not None:
             self.on_demand.show_findings(self._machine, self.feed)
@@ -275,7 +268,7 @@ class MainWindow(QMainWindow):
         late.page_requested.connect(self.open_page)
         late.state_changed.connect(self._on_state_changed)
         late.loaded_changed.connect(self.dashboard.show_loaded)
-        late.chat.scene.engine_failed.connect(self._look_after_death)
+        late.chat.scene.engine_failed.connect(partial(self._look_at_machine, refresh=False))
         late.wizard.search_ended.connect(self.background.tell)
         self.open_page(self._wanted)
         self.pages_built.emit()

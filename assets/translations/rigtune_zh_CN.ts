@@ -12,6 +12,14 @@
         <translation>重新检查</translation>
     </message>
     <message>
+        <source>Test Each Device</source>
+        <translation>测试每个设备</translation>
+    </message>
+    <message>
+        <source>Starts the engine and runs a trial of about five seconds on every device.</source>
+        <translation>启动引擎，并在每个设备上运行约五秒的试验。</translation>
+    </message>
+    <message>
         <source>Nothing to advise</source>
         <translation>没有建议</translation>
     </message>
@@ -20,8 +28,20 @@
         <translation>这台机器上没有什么妨碍模型快速运行。搜索得出的发现会与其结果一起显示。</translation>
     </message>
     <message>
+        <source>Stop Test</source>
+        <translation>停止测试</translation>
+    </message>
+    <message>
         <source>Devices and time limits</source>
         <translation>设备与时间限制</translation>
+    </message>
+    <message>
+        <source>in order</source>
+        <translation>正常</translation>
+    </message>
+    <message>
+        <source>left out</source>
+        <translation>已略过</translation>
     </message>
     <message>
         <source>Good to know</source>

@@ -25,6 +25,7 @@ from app.domain.events import (
     TrialFinished,
     TrialProgress,
 )
+from app.domain.finding import Check, CheckStatus
 from app.domain.machine import GpuSample, HostSample, Machine
 from app.domain.memory import Verdict
 from app.domain.model import ModelSpec
@@ -353,6 +354,15 @@ class FakeSession:
     def telemetry(self, interval_s: float | None = None) -> FakeTelemetry:
         """Return the readings."""
         return self.fake_telemetry
+
+    def doctor(self) -> Iterator[Check]:
+        """Give the steps one after the other, the second once the gate is open."""
+        if self.problem is not None:
+            raise self.problem
+        yield Check(id="engine", status=CheckStatus.OK, text="The engine starts.")
+        self.wait_if_held()
+        text, hint = "A trial on CUDA0 failed.", "Update the driver."
+        yield Check(id="trial_CUDA0", status=CheckStatus.PROBLEM, text=text, hint=hint)
 
     def models(self, folders: tuple[str, ...] = ()) -> tuple[ModelEntry, ...]:
         """Return three models, one of them broken."""
