@@ -48,6 +48,17 @@ CALLS: tuple[tuple[str, tuple[int, ...]], ...] = (
     ("nvmlDeviceGetCurrPcieLinkWidth", ()),
     ("nvmlDeviceGetComputeRunningProcesses_v3", ()),
     ("nvmlDeviceGetGraphicsRunningProcesses_v3", ()),
+    ("nvmlDeviceGetFieldValues", (74,)),
+    ("nvmlDeviceGetFieldValues", (269,)),
+    ("nvmlDeviceGetViolationStatus", (0,)),
+    ("nvmlDeviceGetProcessUtilization", (0,)),
+    ("nvmlDeviceGetFanSpeed_v2", (0,)),
+    ("nvmlDeviceGetFanSpeedRPM", ()),
+    ("nvmlDeviceGetPcieSpeed", ()),
+    ("nvmlDeviceGetPersistenceMode", ()),
+    ("nvmlDeviceGetNvLinkState", (0,)),
+    ("nvmlDeviceGetPowerMizerMode_v1", ()),
+    ("nvmlDeviceGetTotalEccErrors", (1, 0)),
     ("nvmlDeviceGetPcieThroughput", (0,)),
 )
 

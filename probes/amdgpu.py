@@ -122,6 +122,7 @@ def slow_reading(tree: Tree, gpu: PciGpu) -> dict[str, object]:
         tree, gpu, "current", integrated=kind(tree, gpu) is GpuKind.INTEGRATED
     )
     return {
+        "fan_rpm": hwmon.sensor(tree, folder, "fan1_input"),
         "fan_pct": scaled(hwmon.sensor(tree, folder, "pwm1"), 100 / 255),
         "pcie_gen": generation,
         "pcie_width": width,

@@ -5,17 +5,14 @@ from collections.abc import Callable
 from typing import Any
 
 from app.domain.machine import HostInfo, HostSample, PowerSource
-from probes import cgroup, chassis, cpu, modes
+from probes import cgroup, chassis, cpu, modes, ram
 from probes.reading import HOST_RANGES, Absence, host_number, whole_number
-from probes.smbios import memory_modules
 from probes.system import System, SystemFacts
 from probes.tree import Tree
-from probes.windows import settings
+from probes.windows import hardware, settings
 from probes.windows.facts import Windows
 from probes.windows.recording import RecordedWindows
 
-DMI = "/sys/firmware/dmi/tables/DMI"
-DMI_BYTES = 1 << 20
 MEMINFO_BYTES = 4096
 POWER_NS = 5_000_000_000
 CPU_SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal")
@@ -85,7 +82,9 @@ class HostProbe:
     def _hardware(self, facts: SystemFacts, *, on_battery: bool) -> dict[str, Any]:
         """Return processor, memory modules and modes, by the system's own way."""
         if facts.os == "windows":
-            return windows_hardware(self._windows, on_battery=on_battery)
+            return hardware.windows_hardware(
+                self._windows, facts.allowed_cpus, on_battery=on_battery
+            )
         tree, cpus = self._tree, facts.allowed_cpus
         fast, slow = cpu.fast_and_slow(tree, cpus)
         return {
@@ -97,7 +96,7 @@ class HostProbe:
             "l3_bytes": cpu.l3_bytes(tree, cpus),
             "power_mode": modes.power_mode(tree),
             "windows": None,
-            **modules(tree.head(DMI, DMI_BYTES)),
+            **ram.linux_modules(tree),
         }
 
     def sample(self) -> HostSample:
@@ -154,39 +153,6 @@ def cpu_sensor(tree: Tree) -> str | None:
         if tree.text(f"{folder}/name") in CPU_SENSORS:
             return f"{folder}/temp1_input"
     return None
-
-
-def windows_hardware(windows: Windows, *, on_battery: bool) -> dict[str, Any]:
-    """Return processor, memory modules, modes and settings of Windows."""
-    cores, features, adapters = windows.cores(), windows.features(), windows.adapters()
-    found = () if isinstance(cores, Absence) else cores
-    best = max((core.efficiency for core in found), default=0)
-    fast = sum(core.efficiency == best for core in found)
-    alike = fast == len(found)
-    mode = settings.power_mode(windows, on_battery=on_battery)
-    states = () if isinstance(adapters, Absence) else tuple(a.hags_enabled for a in adapters)
-    hags = None if all(state is None for state in states) else any(states)
-    return {
-        "cores_performance": None if alike else fast,
-        "cores_efficiency": None if alike else len(found) - fast,
-        "threads_per_core": max((len(core.cpus) for core in found), default=None),
-        "numa_nodes": None,
-        "cpu_features": None if isinstance(features, Absence) else features,
-        "l3_bytes": None,
-        "power_mode": None if isinstance(mode, Absence) else mode,
-        "windows": settings.windows_settings(windows, hags=hags),
-        **modules(windows.firmware()),
-    }
-
-
-def modules(table: bytes | Absence) -> dict[str, int | None]:
-    """Return speed and number of the memory modules in a firmware table."""
-    found = None if isinstance(table, Absence) else memory_modules(table)
-    return {
-        "ram_speed_mt_s": found.speed_mt_s if found is not None else None,
-        "ram_modules": found.populated if found is not None else None,
-        "ram_slots": found.slots if found is not None else None,
-    }
 
 
 def page_cache(tree: Tree) -> int | None:

@@ -92,9 +92,10 @@ def reading(tree: Tree, gpu: PciGpu, last: Counters) -> dict[str, object]:
 
 
 def slow_reading(tree: Tree, gpu: PciGpu) -> dict[str, object]:
-    """Return what changes slowly: the link."""
+    """Return what changes slowly: fan (``xe`` since Linux 6.16) and link."""
     generation, width = _link(tree, gpu, "current")
-    return {"pcie_gen": generation, "pcie_width": width}
+    fan = hwmon.sensor(tree, _hwmon(tree, gpu), "fan1_input")
+    return {"fan_rpm": fan, "pcie_gen": generation, "pcie_width": width}
 
 
 def _hwmon(tree: Tree, gpu: PciGpu) -> str | None:

@@ -16,7 +16,7 @@ from app.domain.machine import (
 )
 from probes import amdgpu, intel
 from probes.fdinfo import memory_by_program
-from probes.pci import PciGpu, external, pci_gpus, power_state, unread
+from probes.pci import PciGpu, external, is_gone, pci_gpus, power_state, unread
 from probes.reading import Absence, gpu_info, gpu_sample, whole_number
 from probes.tree import Tree
 
@@ -69,7 +69,9 @@ class DrmProbe:
             raise ProbeUnavailable(Absence.NO_DATA.value)
 
     def identify(self) -> tuple[GpuInfo, ...]:
-        """Return every card; of a sleeping one only its identity."""
+        """Return every card there is now; of a sleeping one only its identity."""
+        known = {card.gpu.pci_id: card for card in self._cards}
+        self._cards = tuple(known.get(g.pci_id) or Seen(g) for g in pci_gpus(self._tree))
         return tuple(self._identify(card) for card in self._cards)
 
     def sample(self) -> tuple[GpuSample, ...]:
@@ -139,6 +141,8 @@ class DrmProbe:
         if state is not PowerState.AWAKE:
             card.counters = intel.Counters()
             return gpu_sample(gpu.pci_id, now, state, {}, default=unread(state))
+        if is_gone(self._tree, gpu):
+            return gpu_sample(gpu.pci_id, now, PowerState.UNKNOWN, {}, default=Absence.LOST)
         slow_due = now >= card.slow_due_ns
         if slow_due:
             card.slow_due_ns = now + SLOW_NS

@@ -8,6 +8,8 @@ window), so that one is asked only inside a trial.
 import time
 from collections.abc import Callable
 
+import msgspec
+
 from app.domain.machine import (
     GpuInfo,
     GpuKind,
@@ -21,7 +23,7 @@ from probes.nvidia_answers import is_mobile
 from probes.nvidia_card import Card
 from probes.nvidia_identity import UNIFIED_WORDS, identify_card, instances
 from probes.nvml import Nvml
-from probes.pci import may_sleep, pci_gpus, power_state, unread
+from probes.pci import is_gone, may_sleep, pci_gpus, power_state, unread
 from probes.reading import Absence, gpu_info, gpu_sample, whole_number
 from probes.tree import Tree
 
@@ -79,8 +81,8 @@ class NvidiaProbe:
             self._cards = self._cards_by_index()
 
     def identify(self) -> tuple[GpuInfo, ...]:
-        """Return every card; of a sleeping one only what the kernel tells without waking it."""
-        whole = tuple(card for card in self._cards if not card.is_instance)
+        """Return every card there is now; of a sleeping one only what wakes nothing."""
+        whole = self._whole_cards()
         found = [(card, self._identify(card)) for card in whole]
         for card, info in tuple(found):
             if info is not None and info.mig == "parent":
@@ -109,6 +111,15 @@ class NvidiaProbe:
     def close(self) -> None:
         """Release the library."""
         self._stop()
+
+    def _whole_cards(self) -> tuple[Card, ...]:
+        """Return the cards without their parts; on a bus those that are plugged in now."""
+        whole = tuple(card for card in self._cards if not card.is_instance)
+        if any(card.pci is None for card in whole):
+            return whole
+        known = {card.pci.pci_id: card for card in whole if card.pci is not None}
+        listed = (g for g in pci_gpus(self._tree) if g.vendor == "nvidia")
+        return tuple(known.get(g.pci_id) or Card(g) for g in listed)
 
     def _cards_by_index(self) -> tuple[Card, ...]:
         # No NVIDIA device on the PCI bus: Windows, WSL2 and Jetson enumerate by NVML alone.
@@ -163,12 +174,14 @@ class NvidiaProbe:
             self._released_for = None
             self._patience = IDLE_SAMPLES
             return gpu_sample(card.key, now, state, {}, default=unread(state))
+        if card.pci is not None and is_gone(self._tree, card.pci):
+            return gpu_sample(card.key, now, PowerState.UNKNOWN, {}, default=Absence.LOST)
         if self._released_for is not None:
             return gpu_sample(card.key, now, state, {}, default=Absence.RELEASED)
         problem = self._start() or card.problem(now)
         if problem is not None:
             return gpu_sample(card.key, now, state, {}, default=problem)
-        values = card.read(self._nvml, now, trial=self._trial)
+        values = card.read(self._nvml, now, self._tree.time_ns(), trial=self._trial)
         gone = self._note_loss(card, values["busy_pct"], now)
         if gone is not None:
             return gpu_sample(card.key, now, state, {}, default=gone)
@@ -193,8 +206,8 @@ class NvidiaProbe:
         if not isinstance(processes, dict):
             return processes
         return tuple(
-            GpuProcess(pid=pid, name=self._process_name(pid), vram_bytes=vram)
-            for pid, vram in processes.items()
+            GpuProcess(pid=pid, name=self._process_name(pid), **msgspec.structs.asdict(use))
+            for pid, use in processes.items()
         )
 
     def _release_when_idle(self, samples: tuple[GpuSample, ...]) -> None:

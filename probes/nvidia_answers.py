@@ -25,6 +25,10 @@ ADAPTERS = {0: "ac", 1: "battery", 2: "undersized"}
 DRIVER_MODELS = {0: "wddm", 1: "tcc", 2: "mcdm"}
 ADDRESSABLE_FRAC = 0.95
 """The window is a power of two, the memory less a driver's reserve."""
+POWER_MIZER = {0: "adaptive", 1: "maximum", 2: "auto", 3: "consistent"}
+"""``NVML_POWER_MIZER_MODE_*``: how eagerly the driver lowers clocks."""
+GENERATIONS = {2_500: 1, 5_000: 2, 8_000: 3, 16_000: 4, 32_000: 5, 64_000: 6}
+"""Speed of one lane, Mb/s → PCIe generation."""
 MOBILE_WORDS = ("laptop", "mobile", "max-q", "notebook")
 FORGET = {Absence.NOT_SUPPORTED, Absence.SYMBOL_MISSING}
 
@@ -81,6 +85,19 @@ def adapter(answer: object) -> object:
     """Return what feeds a card."""
     known = ADAPTERS.get(answer) if isinstance(answer, int) else None
     return known or absence_of(answer)
+
+
+def power_mizer(answer: object) -> object:
+    """Return the name of the driver's power management mode."""
+    current = part(answer, "currentMode")
+    known = POWER_MIZER.get(current) if isinstance(current, int) else None
+    return known or absence_of(current)
+
+
+def generation_of(speed: object) -> object:
+    """Return the PCIe generation of a link speed; another speed is none we know."""
+    known = GENERATIONS.get(speed) if isinstance(speed, int) else None
+    return known or absence_of(speed)
 
 
 def is_on(answer: object) -> object:

@@ -1,17 +1,20 @@
 """One NVIDIA card: which NVML calls answer which reading, in which unit, how often."""
 
+from functools import partial
 from typing import Any
 
 from app.domain.machine import GpuInfo
 from probes.nvidia_answers import (
     FORGET,
-    absence_of,
     adapter,
     first,
+    generation_of,
     memory_of,
     part,
+    power_mizer,
     throttle_names,
 )
+from probes.nvidia_load import LimitedTime, programs
 from probes.nvml import Nvml
 from probes.pci import PciGpu
 from probes.reading import Absence, scaled
@@ -20,7 +23,9 @@ SLOW_NS = 10_000_000_000
 PCIE_NS = 1_000_000_000
 MILLI = 1e-3
 TEMPERATURE_GPU = 0
-FIELD_MEMORY_TEMP = 82
+UNCORRECTED, VOLATILE = 1, 0
+"""Kind of memory error, and since when it is counted: since the driver was loaded."""
+FIELD_MEMORY_TEMP, FIELD_POWER_NOW, FIELD_ENERGY = 82, 186, 191
 
 
 class Card:
@@ -36,12 +41,14 @@ class Card:
         self.name: str | None = None
         self.vram_total_bytes: int | None = None
         self.drives_display: bool | None = None
+        self.n_fans: int | None = None
         self.is_instance = False
         self.slow_due_ns = 0
         self.lost_until_ns = 0
         self._pcie_due_ns = 0
         self._slow: dict[str, object] = {}
         self._never: dict[str, Absence] = {}
+        self._limited = LimitedTime()
 
     def refusal(self, nvml: Nvml) -> Absence | None:
         """Return why NVML says nothing at all of the card, if it does.
@@ -57,6 +64,7 @@ class Card:
         self.uuid, self.name = info.uuid, info.name
         self.drives_display = info.drives_display
         self.vram_total_bytes = info.vram_total_bytes
+        self.n_fans = info.n_fans
 
     def problem(self, now_ns: int) -> Absence | None:
         """Return why the card is not asked now, if it is not."""
@@ -72,10 +80,16 @@ class Card:
             self._never[name] = answer
         return answer
 
-    def read(self, nvml: Nvml, now_ns: int, *, trial: bool) -> dict[str, object]:
+    def read(self, nvml: Nvml, now_ns: int, counted_ns: int, *, trial: bool) -> dict[str, object]:
         """Return the raw readings due now; slow ones are carried on until they are due.
 
         A card that is gone gives nothing but the reason, as its ``busy_pct``.
+
+        Args:
+            nvml: The door.
+            now_ns: Time of now.
+            counted_ns: The same for counters: it stands still in a recording.
+            trial: Whether to measure PCIe traffic as well.
         """
         values = self._fast(nvml)
         for gone in (Absence.LOST, Absence.DRIVER_NOT_LOADED):
@@ -85,10 +99,10 @@ class Card:
             self.slow_due_ns = now_ns + SLOW_NS
             self._slow = self._read_slow(nvml)
             # A counter that is carried on would look as if nothing had been used since.
-            energy = self.ask(nvml, "nvmlDeviceGetTotalEnergyConsumption")
-            values["energy_j"] = scaled(energy, MILLI)
+            values["energy_j"] = scaled(self._energy(nvml), MILLI)
         else:
             values["energy_j"] = Absence.NO_DATA
+        values["limited_pct"] = self._limited.read(partial(self.ask, nvml), counted_ns)
         values.update(self._slow)
         if trial and now_ns >= self._pcie_due_ns:
             self._pcie_due_ns = now_ns + PCIE_NS
@@ -112,7 +126,13 @@ class Card:
                 ask("nvmlDeviceGetTemperatureV", TEMPERATURE_GPU),
                 lambda: ask("nvmlDeviceGetTemperature", TEMPERATURE_GPU),
             ),
-            "power_w": scaled(ask("nvmlDeviceGetPowerUsage"), MILLI),
+            "power_w": scaled(
+                first(
+                    ask("nvmlDeviceGetPowerUsage"),
+                    lambda: ask("nvmlDeviceGetFieldValues", FIELD_POWER_NOW),
+                ),
+                MILLI,
+            ),
             # The enforced limit: laptops refuse the management limit, and the value moves.
             "power_limit_w": scaled(ask("nvmlDeviceGetEnforcedPowerLimit"), MILLI),
             "clock_mhz": ask("nvmlDeviceGetClockInfo", 0),
@@ -130,11 +150,17 @@ class Card:
         return {
             "temp_margin_c": self.ask(nvml, "nvmlDeviceGetMarginTemperature"),
             "temp_memory_c": self._memory_temperature(nvml),
-            "fan_pct": self.ask(nvml, "nvmlDeviceGetFanSpeed"),
+            "memory_errors": self.ask(nvml, "nvmlDeviceGetTotalEccErrors", UNCORRECTED, VOLATILE),
+            "fan_pct": self._fan(nvml),
+            "fan_rpm": self.ask(nvml, "nvmlDeviceGetFanSpeedRPM"),
+            "power_mizer": power_mizer(self.ask(nvml, "nvmlDeviceGetPowerMizerMode_v1")),
             "adapter": adapter(self.ask(nvml, "nvmlDeviceGetPowerSource")),
-            "pcie_gen": self.ask(nvml, "nvmlDeviceGetCurrPcieLinkGeneration"),
+            "pcie_gen": first(
+                self.ask(nvml, "nvmlDeviceGetCurrPcieLinkGeneration"),
+                lambda: generation_of(self.ask(nvml, "nvmlDeviceGetPcieSpeed")),
+            ),
             "pcie_width": self.ask(nvml, "nvmlDeviceGetCurrPcieLinkWidth"),
-            "processes": self._processes(nvml),
+            "processes": programs(partial(self.ask, nvml)),
         }
 
     def _read_pcie(self, nvml: Nvml) -> dict[str, object]:
@@ -148,17 +174,14 @@ class Card:
         answer = self.ask(nvml, "nvmlDeviceGetFieldValues", FIELD_MEMORY_TEMP)
         return answer if answer != 0 else Absence.NOT_SUPPORTED
 
-    def _processes(self, nvml: Nvml) -> dict[int, int | None] | Absence:
-        found: dict[int, int | None] = {}
-        answers = [self._running(nvml, kind) for kind in ("Compute", "Graphics")]
-        for answer in answers:
-            for entry in answer if isinstance(answer, list) else []:
-                pid, used = part(entry, "pid"), part(entry, "usedGpuMemory")
-                if isinstance(pid, int):
-                    found[pid] = used if isinstance(used, int) else None
-        known = any(isinstance(answer, list) for answer in answers)
-        return found if known else absence_of(answers[0])
+    def _energy(self, nvml: Nvml) -> Any:
+        return first(
+            self.ask(nvml, "nvmlDeviceGetTotalEnergyConsumption"),
+            lambda: self.ask(nvml, "nvmlDeviceGetFieldValues", FIELD_ENERGY),
+        )
 
-    def _running(self, nvml: Nvml, kind: str) -> Any:
-        name = f"nvmlDeviceGet{kind}RunningProcesses"
-        return first(self.ask(nvml, f"{name}_v3"), lambda: self.ask(nvml, name))
+    def _fan(self, nvml: Nvml) -> object:
+        # The fastest is the one that is heard; a laptop's fans belong to its own controller.
+        speeds = [self.ask(nvml, "nvmlDeviceGetFanSpeed_v2", n) for n in range(self.n_fans or 0)]
+        known = [speed for speed in speeds if isinstance(speed, int)]
+        return max(known) if known else self.ask(nvml, "nvmlDeviceGetFanSpeed")

@@ -21,9 +21,12 @@ from probes.nvml import Nvml
 from probes.pci import normal_pci_id
 from probes.reading import Absence, gpu_info, scaled
 
-THRESHOLD_SLOWDOWN = 1
+THRESHOLD_SHUTDOWN, THRESHOLD_SLOWDOWN = 0, 1
+CLOCK_GRAPHICS = 0
 UNIFIED_WORDS = ("nvgpu", "gb10", "thor", "tegra", "orin", "xavier")
 MAX_INSTANCES = 16
+MAX_NVLINKS = 18
+"""``NVML_NVLINK_MAX_LINKS``."""
 
 
 def identify_card(nvml: Nvml, card: Card, ram_bytes: int | Absence) -> GpuInfo:
@@ -70,6 +73,13 @@ def identify_card(nvml: Nvml, card: Card, ram_bytes: int | Absence) -> GpuInfo:
         "power_limit_default_w": scaled(ask("nvmlDeviceGetPowerManagementDefaultLimit"), MILLI),
         "power_limit_settable": _settable(ask, name, low, high),
         "temp_slowdown_c": ask("nvmlDeviceGetTemperatureThreshold", THRESHOLD_SLOWDOWN),
+        "temp_shutdown_c": ask("nvmlDeviceGetTemperatureThreshold", THRESHOLD_SHUTDOWN),
+        "clock_max_mhz": ask("nvmlDeviceGetMaxClockInfo", CLOCK_GRAPHICS),
+        "n_fans": ask("nvmlDeviceGetNumFans"),
+        # Without a bus it is Windows or WSL2, which always answer "on".
+        "persistence": is_on(ask("nvmlDeviceGetPersistenceMode"))
+        if card.pci is not None
+        else Absence.NOT_APPLICABLE,
         "compute_capability": capability(ask("nvmlDeviceGetCudaComputeCapability")),
         "driver_model": driver_model(ask("nvmlDeviceGetDriverModel_v2")),
         "bar_bytes": bar,
@@ -78,6 +88,7 @@ def identify_card(nvml: Nvml, card: Card, ram_bytes: int | Absence) -> GpuInfo:
         "pcie_gen_device_max": ask("nvmlDeviceGetGpuMaxPcieLinkGeneration"),
         "n_cores": ask("nvmlDeviceGetNumGpuCores"),
         "memory_bus_bits": ask("nvmlDeviceGetMemoryBusWidth"),
+        "n_nvlinks": n_nvlinks(ask),
         "ecc": is_on(ask("nvmlDeviceGetEccMode")),
     }
     return gpu_info(known, values)
@@ -94,6 +105,17 @@ def instances(nvml: Nvml, card: Card) -> tuple[Card, ...]:
         if text_of(one.ask(nvml, "nvmlDeviceGetUUID")):
             found.append(one)
     return tuple(found)
+
+
+def n_nvlinks(ask: Callable[..., Any]) -> object:
+    """Return how many links to other cards are up; GeForce cards of today have none to ask."""
+    states: list[object] = []
+    for link in range(MAX_NVLINKS):
+        state = ask("nvmlDeviceGetNvLinkState", link)
+        if not isinstance(state, int):
+            break
+        states.append(state)
+    return sum(state == 1 for state in states) if states else absence_of(state)
 
 
 def mig_is_on(ask: Callable[..., Any]) -> bool:

@@ -5,6 +5,7 @@ system. Only reading calls are ever named; setting lives in the power helper.
 """
 
 import contextlib
+import ctypes
 import threading
 from typing import Any, Protocol
 
@@ -15,16 +16,22 @@ REASONS: dict[int, Absence] = {
     3: Absence.NOT_SUPPORTED,
     4: Absence.NO_PERMISSION,
     6: Absence.NO_DATA,
+    8: Absence.NO_POWER,
     9: Absence.DRIVER_NOT_LOADED,
+    10: Absence.STALE,
+    11: Absence.STALE,
     12: Absence.LIB_MISSING,
     13: Absence.SYMBOL_MISSING,
+    14: Absence.DAMAGED,
     15: Absence.LOST,
     16: Absence.LOST,
     17: Absence.NO_PERMISSION,
     18: Absence.VERSION_MISMATCH,
+    19: Absence.NO_DATA,
     21: Absence.NO_DATA,
     25: Absence.SYMBOL_MISSING,
     26: Absence.SYMBOL_MISSING,
+    27: Absence.NO_DATA,
     28: Absence.LOST,
 }
 """NVML return code → reason; any other code is ``error``. (``pynvml.NVML_ERROR_*``.)"""
@@ -111,7 +118,14 @@ class LiveNvml:
         handle = self._handle(device)
         if function == "nvmlDeviceGetFieldValues":
             return field_value(call(handle, list(args))[0])
+        if function in FILLED:
+            return self._filled(call, handle, FILLED[function])
         return plain(call(handle, *args))
+
+    def _filled(self, call: Any, handle: Any, name: str) -> Any:
+        answer = getattr(self._pynvml, name)()
+        code = call(handle, ctypes.byref(answer))
+        return REASONS.get(code, Absence.ERROR) if code else plain(answer)
 
     def _handle(self, device: str) -> Any:
         if device not in self._handles:
@@ -128,6 +142,8 @@ class LiveNvml:
         return self._handles[device]
 
 
+FILLED = {"nvmlDeviceGetPowerMizerMode_v1": "c_nvmlDevicePowerMizerModes_v1_t"}
+"""Calls that want a structure to fill, and return the code instead of raising it."""
 FIELD_MEMBERS = {0: "dVal", 1: "uiVal", 2: "ulVal", 3: "ullVal", 4: "sllVal", 5: "siVal"}
 """``valueType`` of a field → member of the union that holds the value."""
 

@@ -85,6 +85,11 @@ def power_state(tree: Tree, gpu: PciGpu) -> PowerState:
     return PowerState.UNKNOWN
 
 
+def is_gone(tree: Tree, gpu: PciGpu) -> bool:
+    """Return whether a device that was there has left the bus (unplugged, or fallen off it)."""
+    return isinstance(tree.text(f"{gpu.path}/class"), Absence)
+
+
 def unread(state: PowerState) -> Absence:
     """Return why a device that is not surely awake is not read."""
     return Absence.ASLEEP if state is PowerState.ASLEEP else Absence.ERROR

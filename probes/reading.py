@@ -21,6 +21,9 @@ class Absence(StrEnum):
     ASLEEP = "asleep"
     RELEASED = "released"
     LOST = "lost"
+    STALE = "stale"
+    NO_POWER = "no_power"
+    DAMAGED = "damaged"
     LIB_MISSING = "lib_missing"
     DRIVER_NOT_LOADED = "driver_not_loaded"
     VERSION_MISMATCH = "version_mismatch"
@@ -54,6 +57,8 @@ SAMPLE_RANGES: dict[str, tuple[float, float]] = {
     "clock_memory_mhz": (0, 40000),
     # An intended duty may exceed 100 on some boards (NVML documentation).
     "fan_pct": (0, 150),
+    "fan_rpm": (0, 30_000),
+    "memory_errors": (0, 1 << 40),
     "energy_j": (0, 1e13),
     "pcie_gen": (1, 8),
     "pcie_width": (1, 32),
@@ -75,6 +80,10 @@ INFO_RANGES: dict[str, tuple[float, float]] = {
     "pcie_gen_device_max": (1, 8),
     "numa_node": (0, 1024),
     "compute_timeout_ms": (1, 1e9),
+    "clock_max_mhz": (1, 6000),
+    "temp_shutdown_c": (30, 150),
+    "n_fans": (0, 16),
+    "n_nvlinks": (0, 64),
     "n_cores": (1, 1e6),
     "memory_bus_bits": (8, 1 << 16),
 }
@@ -85,18 +94,23 @@ HOST_RANGES: dict[str, tuple[float, float]] = {
     "ram_available_bytes": (0, 1 << 50),
     "swap_bytes": (0, 1 << 50),
     "page_cache_bytes": (0, 1 << 50),
+    "numa_nodes": (1, 1024),
+    # The largest server processors have a GiB or two.
+    "l3_bytes": (1 << 16, 1 << 36),
+    "ram_speed_mt_s": (100, 50_000),
 }
+SAMPLE_TEXTS = ("adapter", "power_mizer")
 INFO_TEXTS = (
     *("uuid", "name", "driver", "cuda_version", "node", "luid", "driver_model"),
     *("compute_capability", "mig", "compute_timeout_source"),
 )
 INFO_FLAGS = (
     *("unified_memory", "drives_display", "boot_vga", "power_limit_settable"),
-    *("resizable_bar", "external", "may_sleep", "d3cold_allowed", "ecc"),
+    *("resizable_bar", "external", "may_sleep", "d3cold_allowed", "ecc", "persistence"),
 )
 WHOLE = {f for f in (*SAMPLE_RANGES, *INFO_RANGES) if f.endswith("_bytes") or "pcie_gen" in f}
 WHOLE |= {"pcie_width", "pcie_width_max", "numa_node", "compute_timeout_ms"}
-WHOLE |= {"n_cores", "memory_bus_bits"}
+WHOLE |= {"n_cores", "memory_bus_bits", "n_fans", "n_nvlinks", "memory_errors"}
 NOT_A_TEXT = {"", "n/a", "[n/a]", "unknown", "err!", "?", "??", "[not supported]", "none"}
 
 
@@ -132,7 +146,9 @@ def gpu_sample(
         value = _number(name, values.get(name, default), bounds, wholes.get(name))
         _put(name, value, fields, missing)
     _put("throttle", _throttle(values.get("throttle", default)), fields, missing)
-    _put("adapter", _text(values.get("adapter", default)), fields, missing)
+    for name in SAMPLE_TEXTS:
+        _put(name, _text(values.get(name, default)), fields, missing)
+    _put("limited_pct", _shares(values.get("limited_pct", default)), fields, missing)
     processes = _processes(values.get("processes", default), vram_total_bytes)
     _put("processes", processes, fields, missing)
     return GpuSample(key=key, t_ns=t_ns, power_state=state, missing=missing, **fields)
@@ -167,7 +183,7 @@ def gpu_info(
 
 
 def host_number(name: str, value: object, whole: object = None) -> int | Absence | None:
-    """Return a figure of the host if it can be true; ``None`` stays ``None``.
+    """Return a figure of the host if it can be true; ``None`` and reasons stay what they are.
 
     Args:
         name: Field of ``HostInfo``.
@@ -175,7 +191,7 @@ def host_number(name: str, value: object, whole: object = None) -> int | Absence
         whole: What it is a part of, if that is known.
     """
     if not isinstance(value, int | float):
-        return None
+        return value if isinstance(value, Absence) else None
     low, high = HOST_RANGES[name]
     most = min(high, whole) if isinstance(whole, int) and whole > 0 else high
     return int(value) if low <= value <= most else Absence.IMPLAUSIBLE
@@ -222,6 +238,14 @@ def _text(value: object) -> str | Absence:
 
 def _throttle(value: object) -> tuple[str, ...] | Absence:
     return value if isinstance(value, tuple) else _absence(value)
+
+
+def _shares(value: object) -> dict[str, float] | Absence:
+    if not isinstance(value, dict):
+        return _absence(value)
+    low, high = PERCENT
+    known = all(isinstance(n, int | float) and low <= n <= high for n in value.values())
+    return {str(name): float(n) for name, n in value.items()} if known else Absence.IMPLAUSIBLE
 
 
 def _processes(value: object, whole: int | None) -> tuple[GpuProcess, ...] | Absence:

@@ -82,7 +82,10 @@ class RecordingTree:
     def head(self, path: str, n_bytes: int) -> bytes | Absence:
         """Return the first ``n_bytes`` of a binary file, or why they cannot be had."""
         value = self._tree.head(path, n_bytes)
-        if not isinstance(value, Absence):
+        if isinstance(value, Absence):
+            if value is not Absence.NOT_SUPPORTED:
+                self.files[path] = f"{ABSENT}{value}"
+        else:
             # The firmware's table also holds serial numbers.
             kept = memory_structures(value) if path.endswith("/DMI") else value
             self.binary[path] = kept.hex()

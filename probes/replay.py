@@ -55,7 +55,9 @@ class RecordedTree:
         try:
             return bytes.fromhex(self._machine.binary[path])[:n_bytes]
         except (KeyError, ValueError):
-            return Absence.NOT_SUPPORTED
+            # Why it could not be had then stands among the texts.
+            reason = unmarked(self._machine.files.get(path, ""))
+            return reason if isinstance(reason, Absence) else Absence.NOT_SUPPORTED
 
     def names(self, path: str) -> tuple[str, ...]:
         """Return the names in a folder; none when it was not there."""

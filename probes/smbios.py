@@ -5,6 +5,10 @@ from app.domain.record import Record
 CHASSIS, MEMORY_DEVICE, END = 3, 17, 127
 SPEED_AT, CONFIGURED_AT, SIZE_AT = 0x15, 0x20, 0x0C
 TYPE_AT = 0x05
+KIND_AT = 0x12
+KINDS = {24: "DDR3", 26: "DDR4", 27: "LPDDR", 28: "LPDDR2", 29: "LPDDR3", 30: "LPDDR4"}
+KINDS |= {34: "DDR5", 35: "LPDDR5"}
+"""SMBIOS memory type → its name."""
 UNKNOWN = 0xFFFF
 
 
@@ -14,11 +18,13 @@ class Modules(Record, frozen=True, kw_only=True):
     Attributes:
         slots: Memory slots.
         populated: Slots with a module.
+        kind: Kind of memory, e.g. ``DDR5``.
         speed_mt_s: Slowest configured speed, 10⁶ transfers per second.
     """
 
     slots: int
     populated: int
+    kind: str | None
     speed_mt_s: int | None
 
 
@@ -33,8 +39,12 @@ def memory_modules(table: bytes) -> Modules | None:
         for d in used
         if (speed := _speed(d, CONFIGURED_AT) or _speed(d, SPEED_AT)) is not None
     ]
+    kinds = {KINDS.get(d[KIND_AT]) for d in used if len(d) > KIND_AT}
     return Modules(
-        slots=len(devices), populated=len(used), speed_mt_s=min(speeds) if speeds else None
+        slots=len(devices),
+        populated=len(used),
+        kind=kinds.pop() if len(kinds) == 1 else None,
+        speed_mt_s=min(speeds) if speeds else None,
     )
 
 

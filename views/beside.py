@@ -48,7 +48,8 @@ def import_pages(_cancel: threading.Event) -> Iterator[object]:
     """Import the other pages' code: pyqtgraph and numpy take longer than a frame."""
     for module in MODULES.values():
         importlib.import_module(module)
-    importlib.import_module("app.advice.rules")
+    for module in ("app.advice.rules", "views.self_test"):
+        importlib.import_module(module)
     yield importlib.import_module("views.late_pages")
 
 

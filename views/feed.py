@@ -12,7 +12,7 @@ from typing import Protocol
 import msgspec
 from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
 
-from app.domain.machine import GpuSample, HostSample, PowerState
+from app.domain.machine import STALE, GpuSample, HostSample, PowerState
 from views.plots.canvas import Point
 
 MIN_GAP_MS = 500
@@ -55,6 +55,10 @@ class TelemetryPort(Protocol):
 
     def latest_host(self) -> HostSample | None:
         """Return the newest sample of the host."""
+        ...
+
+    def is_stale(self, sample: GpuSample | HostSample) -> bool:
+        """Whether a sample is older than its probe should need."""
         ...
 
     def series(self, key: str, field: str) -> SeriesPort | None:
@@ -116,15 +120,22 @@ class TelemetryFeed(QObject):
             self._gap.stop()
 
     def latest(self, key: str) -> GpuSample | None:
-        """Return the newest reading of a GPU, put together from every probe that reads it."""
-        samples = self._telemetry.latest(key) if self._telemetry else ()
-        return merged(samples)
+        """Return the newest reading of a GPU, put together from every probe that reads it.
+
+        What a probe should have read again by now is not known: its driver hangs.
+        """
+        return None if self._telemetry is None else merged(timely(self._telemetry, key))
+
+    def is_host_stale(self) -> bool:
+        """Whether the host should have been read again by now."""
+        newest = self.latest_host()
+        return bool(self._telemetry and newest and self._telemetry.is_stale(newest))
 
     def readings(self, keys: Sequence[str]) -> dict[str, tuple[GpuSample, ...]]:
         """Return the newest reading of every probe, by GPU; empty without a source."""
         if self._telemetry is None:
             return {}
-        return {key: tuple(self._telemetry.latest(key)) for key in keys}
+        return {key: timely(self._telemetry, key) for key in keys}
 
     def latest_host(self) -> HostSample | None:
         """Return the newest reading of the host."""
@@ -171,6 +182,14 @@ class TelemetryFeed(QObject):
     def _on_gap_over(self) -> None:
         if self._is_told:
             self._on_woken()
+
+
+def timely(telemetry: TelemetryPort, key: str) -> tuple[GpuSample, ...]:
+    """Return the newest sample of each probe; one that is too old is known to be nothing."""
+    return tuple(
+        GpuSample.unread(s.key, s.t_ns, STALE) if telemetry.is_stale(s) else s
+        for s in telemetry.latest(key)
+    )
 
 
 def merged(samples: Sequence[GpuSample]) -> GpuSample | None:

@@ -95,7 +95,7 @@ class MainWindow(QMainWindow):
         self.entries, self.settings_entry = page_entries()
         self.sidebar = Sidebar(self._kit, self.entries, self.settings_entry)
         self._stack = QStackedWidget()
-        self.on_demand = OnDemand(self._kit, self._stack, self)
+        self.on_demand = OnDemand(self._kit, self._stack, self, self.jobs, lambda: self._session)
         self._wanted = "dashboard"
         self._lay_out()
         Menus(self._kit, self, self)
@@ -268,6 +268,7 @@ class MainWindow(QMainWindow):
         late.page_requested.connect(self.open_page)
         late.state_changed.connect(self._on_state_changed)
         late.loaded_changed.connect(self.dashboard.show_loaded)
+        late.chat.scene.engine_failed.connect(partial(self._look_at_machine, refresh=False))
         late.wizard.search_ended.connect(self.background.tell)
         self.open_page(self._wanted)
         self.pages_built.emit()

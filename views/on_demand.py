@@ -1,13 +1,16 @@
 """The pages that most starts never show: imported and built when they are first asked for."""
 
 import importlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from app.domain.machine import Machine
+from views.bridge import Jobs
 from views.feed import TelemetryFeed
+from views.port import SessionPort
 from views.widgets import Kit
 
 if TYPE_CHECKING:
@@ -42,9 +45,17 @@ class Handlers(Protocol):
 class OnDemand(QObject):
     """Advice, settings, introduction and gallery."""
 
-    def __init__(self, kit: Kit, stack: QStackedWidget, handlers: Handlers) -> None:
+    def __init__(
+        self,
+        kit: Kit,
+        stack: QStackedWidget,
+        handlers: Handlers,
+        jobs: Jobs,
+        session: Callable[[], SessionPort | None],
+    ) -> None:
         """Build nothing yet; pages are added to ``stack``."""
         super().__init__(stack)
+        self._jobs, self._session = jobs, session
         self._kit = kit
         self._stack = stack
         self._handlers = handlers
@@ -64,6 +75,8 @@ class OnDemand(QObject):
         if key == "advice":
             advice: AdvicePage = module.AdvicePage(self._kit)
             advice.refresh_requested.connect(self._handlers.look_again)
+            testing = importlib.import_module("views.self_test")
+            testing.SelfTest(advice, self._jobs, self._session)
             return advice
         if key == "intro":
             intro: IntroPage = module.IntroPage(self._kit)

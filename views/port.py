@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
     from app.domain.events import ChatEvent, RigEvent, ServerEvent, SweepEvent, TrialProgress
+    from app.domain.finding import Check
     from app.domain.machine import Machine
     from app.domain.model import ModelSpec
     from app.domain.settings import Settings
@@ -220,6 +221,10 @@ class SessionPort(Protocol):
 
     def models(self, folders: tuple[str, ...] = ()) -> "tuple[ModelEntry, ...]":
         """Return the models found on this machine, those in ``folders`` included."""
+        ...
+
+    def doctor(self) -> "Iterator[Check]":
+        """Yield the steps of the self-test as they end."""
         ...
 
     def inspect(self, model: str) -> "ModelSpec":

@@ -1,13 +1,14 @@
 """Rules on what was measured: spills, resets, throttling, time per submission."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TypeVar
 
 from app.advice.rule import Evidence, Rule, Situation, kind, mib, name_of
 from app.domain.finding import Actor, Severity
 from app.domain.machine import Gpu, GpuKind, Machine
 from app.domain.outcome import Outcome
+from app.domain.resets import event_of, moment, reset_between
 from app.domain.trial import TelemetryWindow, Trial
 from app.domain.units import NS_PER_S
 from app.machine import placement, stayed_empty
@@ -16,8 +17,6 @@ from app.rig.seen import may_be_full
 T = TypeVar("T")
 
 SPILL_BYTES = 64 << 20
-CLOCK_SLACK = timedelta(seconds=10)
-"""An entry may be written a moment after the driver came back."""
 LIMIT_SHARE = 0.25
 """One submission should take at most this share of the driver's time limit."""
 SMALLEST_UBATCH, LARGEST_UBATCH = 32, 4096
@@ -74,25 +73,22 @@ def device_lost(now: Situation) -> Iterator[Evidence]:
 
 def reset_in_run(now: Situation) -> Iterator[Evidence]:
     """Windows' log says that the driver was reset while the engine crashed."""
-    windows = now.machine.host.windows
-    resets = (windows.resets or ()) if windows is not None else ()
     for trial in _of(now, Outcome.CRASHED, Outcome.DEVICE_LOST, Outcome.TIMED_OUT):
-        end = _moment(trial.ended_utc)
-        start = end - timedelta(seconds=trial.elapsed_s) if end is not None else None
-        for reset in resets:
-            at = _moment(reset.time_utc)
-            if start is None or end is None or at is None:
-                continue
-            if start - CLOCK_SLACK <= at <= end + CLOCK_SLACK:
-                settings = trial.request.settings
-                yield {
-                    "event": f"{reset.provider} {reset.event_id}",
-                    "time": reset.time_utc,
-                    "n_gpu_layers": settings.n_gpu_layers,
-                    "n_ubatch": settings.n_ubatch,
-                    "device": ", ".join(settings.devices) or "GPU",
-                }
-                return
+        end = moment(trial.ended_utc)
+        if end is None:
+            continue
+        start = end - timedelta(seconds=trial.elapsed_s)
+        reset = reset_between(now.machine.host, start, end)
+        if reset is not None:
+            settings = trial.request.settings
+            yield {
+                "event": event_of(reset),
+                "time": reset.time_utc,
+                "n_gpu_layers": settings.n_gpu_layers,
+                "n_ubatch": settings.n_ubatch,
+                "device": ", ".join(settings.devices) or "GPU",
+            }
+            return
 
 
 def wrong_card(now: Situation) -> Iterator[Evidence]:
@@ -252,15 +248,6 @@ def _of_used(now: Situation, trial: Trial, by_gpu: Mapping[str, T]) -> dict[str,
     used = {g.key for g in now.machine.gpus if any(d.name in names for d in g.engine)}
     # Of a recording the cards are not known: then all that was seen counts.
     return {key: value for key, value in by_gpu.items() if key in used or not now.machine.gpus}
-
-
-def _moment(text: str | None) -> datetime | None:
-    """Return a time as systems and records write it, with its zone; ``None`` if it is none."""
-    try:
-        moment = datetime.fromisoformat(text or "")
-    except ValueError:
-        return None
-    return moment if moment.tzinfo is not None else None
 
 
 def _of(now: Situation, *outcomes: Outcome) -> Sequence[Trial]:

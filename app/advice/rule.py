@@ -1,6 +1,6 @@
 """What a rule is, and what it may look at."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from app.domain.finding import Actor, Severity
@@ -47,6 +47,20 @@ class Situation:
         """Return the reasons that slow a GPU down now."""
         known = (s.throttle for s in self.samples.get(gpu.key, ()))
         return next((t for t in known if t is not None), ())
+
+    def held_back(self, gpu: Gpu, reasons: Collection[str], share_pct: float) -> bool:
+        """Return whether one of ``reasons`` slows a GPU down now, or did so for some time.
+
+        Args:
+            gpu: The GPU.
+            reasons: Names as in ``GpuSample.throttle``.
+            share_pct: Share of the time since the reading before that counts, per cent: between
+                two looks at the reasons a card may be slowed down unseen.
+        """
+        shares = (s.limited_pct for s in self.samples.get(gpu.key, ()))
+        known = next((found for found in shares if found is not None), {})
+        seen = any(known.get(reason, 0.0) > share_pct for reason in reasons)
+        return seen or bool(set(self.throttle(gpu)) & set(reasons))
 
     def asleep(self, gpu: Gpu) -> bool:
         """Whether a GPU sleeps."""

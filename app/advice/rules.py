@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from app.advice.device_rules import DEVICE_RULES
+from app.advice.health_rules import HEALTH_RULES
 from app.advice.plan_rules import PLAN_RULES
 from app.advice.result_rules import RESULT_RULES
 from app.advice.rule import Rule, Situation
@@ -26,6 +27,7 @@ __all__ = [
 BLOCKERS = ("driver_mismatch",)
 RULES: tuple[Rule, ...] = (
     *DEVICE_RULES,
+    *HEALTH_RULES,
     *STATE_RULES,
     *WINDOWS_RULES,
     *PLAN_RULES,

@@ -8,6 +8,8 @@ from app.domain.machine import OWN_ENGINE, GpuKind, PowerSource
 
 THERMAL = ("hw_thermal", "sw_thermal")
 NEAR_SLOWDOWN_C = 5.0
+POWER_SHARE_PCT, HEAT_SHARE_PCT = 20.0, 5.0
+"""Shares of the time from which a limit is worth a word; a blip at a change of clocks is not."""
 BUSY_PCT = 50.0
 BELOW_DEFAULT_FRAC = 0.95
 OTHER_PROGRAM_BYTES = 1 << 30
@@ -51,7 +53,7 @@ def power_limit_lowered(now: Situation) -> Iterator[Evidence]:
 def at_power_limit(now: Situation) -> Iterator[Evidence]:
     """Running at the power limit is the normal state under load."""
     for gpu in now.machine.gpus:
-        if "sw_power_cap" in now.throttle(gpu):
+        if now.held_back(gpu, ("sw_power_cap",), POWER_SHARE_PCT):
             yield {
                 "gpu": name_of(gpu),
                 "power_w": now.reading(gpu, "power_w"),
@@ -62,7 +64,7 @@ def at_power_limit(now: Situation) -> Iterator[Evidence]:
 def too_hot(now: Situation) -> Iterator[Evidence]:
     """The device itself says that temperature slows it down."""
     for gpu in now.machine.gpus:
-        if set(now.throttle(gpu)) & set(THERMAL):
+        if now.held_back(gpu, THERMAL, HEAT_SHARE_PCT):
             yield {"gpu": name_of(gpu), "temp_c": now.reading(gpu, "temp_c")}
 
 
@@ -73,7 +75,7 @@ def near_slowdown(now: Situation) -> Iterator[Evidence]:
         limit = gpu.info.temp_slowdown_c if gpu.info is not None else None
         if margin is None and limit is not None and temp is not None:
             margin = limit - temp
-        hot = set(now.throttle(gpu)) & set(THERMAL)
+        hot = now.held_back(gpu, THERMAL, HEAT_SHARE_PCT)
         if margin is not None and margin <= NEAR_SLOWDOWN_C and not hot:
             yield {"gpu": name_of(gpu), "temp_c": temp, "margin_c": max(0.0, margin)}
 
@@ -81,7 +83,7 @@ def near_slowdown(now: Situation) -> Iterator[Evidence]:
 def power_brake(now: Situation) -> Iterator[Evidence]:
     """Power supply or board pulls the emergency brake."""
     for gpu in now.machine.gpus:
-        if "hw_power_brake" in now.throttle(gpu):
+        if now.held_back(gpu, ("hw_power_brake",), HEAT_SHARE_PCT):
             yield {"gpu": name_of(gpu)}
 
 
@@ -214,6 +216,19 @@ def several_nodes(now: Situation) -> Iterator[Evidence]:
         yield {"nodes": nodes}
 
 
+def driver_unloads(now: Situation) -> Iterator[Evidence]:
+    """Without persistence mode a headless card's driver is unloaded after every program.
+
+    A card with a display is always in use, and a laptop's card should sleep.
+    """
+    if now.machine.host.is_laptop:
+        return
+    known = ((gpu, gpu.info) for gpu in cards(now.machine, "nvidia") if gpu.info is not None)
+    names = [name_of(g) for g, i in known if i.persistence is False and i.drives_display is False]
+    if names:
+        yield {"gpu": ", ".join(dict.fromkeys(names))}
+
+
 def one_memory_module(now: Situation) -> Iterator[Evidence]:
     """One module means one channel: half the bandwidth for layers in RAM."""
     host = now.machine.host
@@ -311,6 +326,7 @@ STATE_RULES = (
         hybrid_cpu,
     ),
     Rule("several_nodes", INFO, RIGTUNE, "ggml-org/llama.cpp issue 1437", several_nodes),
+    Rule("driver_unloads", INFO, USER, "nvml.h, nvmlDeviceGetPersistenceMode", driver_unloads),
     Rule("one_memory_module", HINT, USER, "SMBIOS memory devices", one_memory_module),
     Rule("in_container", INFO, RIGTUNE, "Linux control groups", in_container),
     Rule("in_wsl", INFO, USER, "microsoft/WSL issue 11050", in_wsl),

@@ -6,6 +6,9 @@ The core speaks in codes with data; sentences live in the text files only.
 import tomllib
 from collections.abc import Mapping
 from functools import cache
+from string import Formatter
+
+from typing_extensions import override
 
 from app.domain.errors import Bug
 from app.domain.finding import Finding
@@ -38,28 +41,36 @@ def render(section: str, code: str, data: Mapping[str, Value], language: str = "
     """Return the sentence of ``code`` with ``data`` filled in.
 
     Where a setting has another place on each system, the text has variants: ``saver_mode_windows``
-    is taken for ``saver_mode`` when ``data["system"]`` says so.
+    is taken for ``saver_mode`` when ``data["system"]`` says so; ``too_hot_bare`` is taken for
+    ``too_hot`` where a figure of the sentence is not known. ``{n:layer|layers}`` gives the word
+    for one or for several.
 
     Raises:
         Bug: No such code, or a placeholder without data.
     """
-    template = _template(section, code, data.get("system"), language)
+    template = _template(section, code, data, language)
     if template is None and language != FALLBACK:
         # A sentence in the other language is better than none.
-        template = _template(section, code, data.get("system"), FALLBACK)
+        template = _template(section, code, data, FALLBACK)
     if template is None:
         msg = f"no text for {section}.{code}"
         raise Bug(msg)
     try:
-        return template.format_map({key: show(value) for key, value in data.items()})
+        return template.format_map({key: Shown(value) for key, value in data.items()})
     except KeyError as error:
         msg = f"the text of {section}.{code} needs {error}"
         raise Bug(msg) from error
 
 
-def _template(section: str, code: str, system: Value, language: str) -> str | None:
+def _template(section: str, code: str, data: Mapping[str, Value], language: str) -> str | None:
     texts = catalogue(language).get(section, {})
-    return texts.get(f"{code}_{system}") or texts.get(code)
+    text = texts.get(f"{code}_{data.get('system')}") or texts.get(code)
+    bare = texts.get(f"{code}_bare")
+    if text is None or bare is None:
+        return text
+    names = {name for _, name, _, _ in Formatter().parse(text) if name}
+    unknown = any(name in data and data[name] is None for name in names)
+    return bare if unknown else text
 
 
 def verification(finding: Finding, language: str = FALLBACK) -> str:
@@ -76,6 +87,19 @@ def render_reason(reason: Reason, language: str = "en") -> str:
 def render_power(reason: Reason, language: str = "en") -> str:
     """Return the sentence of what the governor did, or of what it has to say."""
     return render("power", reason.code, reason.data, language)
+
+
+class Shown:
+    """A value as text, which also chooses between the word for one and that for several."""
+
+    def __init__(self, value: Value) -> None:
+        """Show ``value``."""
+        self._text, self._is_one = show(value), value == 1
+
+    @override
+    def __format__(self, words: str) -> str:
+        one, _, many = words.partition("|")
+        return (one if self._is_one else many) if words else self._text
 
 
 def show(value: Value) -> str:

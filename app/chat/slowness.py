@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from app.domain.machine import GpuSample, PowerSource
+from app.domain.machine import DriverReset, GpuSample, PowerSource
 from app.domain.record import Record
+from app.domain.resets import event_of
 from app.domain.units import MIB
 
 READING_TOK_S = 10.0
@@ -42,6 +43,7 @@ class SlowEvidence(Record, frozen=True, kw_only=True):
         shared_before: System memory each device used when the model was loaded, bytes, by key.
         neighbour: Program that took graphics memory since; ``None`` = none seen.
         power_source: Mains or battery.
+        reset: Reset of a graphics driver within the last hour, by the system's log.
     """
 
     decode_tok_s: float | None
@@ -55,6 +57,7 @@ class SlowEvidence(Record, frozen=True, kw_only=True):
     shared_before: dict[str, int] = {}
     neighbour: str | None = None
     power_source: PowerSource = PowerSource.UNKNOWN
+    reset: DriverReset | None = None
 
 
 def slow_causes(now: SlowEvidence) -> tuple[SlowCause, ...]:
@@ -70,6 +73,9 @@ def slow_causes(now: SlowEvidence) -> tuple[SlowCause, ...]:
     found = [cause for sample in now.samples for cause in _of_device(now, sample)]
     if now.neighbour is not None:
         found.append(SlowCause(code="neighbour", data={"name": now.neighbour}))
+    if now.reset is not None and is_below_promise:
+        when: Data = {"event": event_of(now.reset), "time": now.reset.time_utc}
+        found.append(SlowCause(code="driver_reset", data=when))
     if now.power_source is PowerSource.BATTERY:
         found.append(SlowCause(code="battery"))
     deep = now.promised_depth is not None and now.depth > _DEEPER_FRAC * now.promised_depth

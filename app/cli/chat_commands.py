@@ -15,7 +15,7 @@ from app.cli.output import human
 from app.cli.power_options import carry_out
 from app.domain.errors import EnvironmentProblem, UsageProblem
 from app.domain.events import ChatEvent
-from app.domain.units import format_seconds
+from app.domain.units import counted, format_seconds
 from app.runtime import atomic_write
 from app.session import Chat
 from app.store import Store
@@ -151,14 +151,14 @@ class Commands:
         attachment = read_attachment(Path(name.strip("'\"")).expanduser())
         n_tok = self.chat.tokenize(attachment.text)
         self._attachments.append(attachment)
-        self._say(f"{attachment.name}: {n_tok} tokens, sent with the next message.")
+        self._say(f"{attachment.name}: {counted(n_tok, 'token')}, sent with the next message.")
 
     def _stats(self, _: str) -> None:
         conversation = self.conversation
         messages = conversation.prompt
         if messages:
-            counted = self.chat.count_prompt(messages)
-            use = context_use(messages, counted, self.chat.settings.n_ctx)
+            pieces = self.chat.count_prompt(messages)
+            use = context_use(messages, pieces, self.chat.settings.n_ctx)
             self._say(
                 f"Context {use.n_ctx} tokens: system {use.system_tok}, you {use.user_tok}, "
                 f"model {use.assistant_tok}, markers {use.markers_tok}, free {use.free_tok}"
@@ -166,7 +166,9 @@ class Commands:
         timed = [t.timing for t in conversation.thread.turns if t.timing]
         for timing in timed[-1:]:
             speed = "—" if timing.decode_tok_s is None else f"{timing.decode_tok_s:.1f} tok/s"
-            self._say(f"Last answer: {timing.n_gen} tokens, {speed}, ended by {timing.reason}")
+            self._say(
+                f"Last answer: {counted(timing.n_gen, 'token')}, {speed}, ended by {timing.reason}"
+            )
         left = self.chat.idle_left_s()
         if left is not None:
             self._say(f"The model is unloaded after {format_seconds(left)} without a question.")

@@ -16,7 +16,7 @@ from app.domain.events import (
     TrialProgress,
     TurnsDropped,
 )
-from app.domain.units import format_seconds, format_tok_s
+from app.domain.units import counted, format_seconds, format_tok_s
 
 _BLOCK = '"""'
 _DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
@@ -123,8 +123,8 @@ def show_end(end: GenerationFinished) -> None:
         return
     ttft = format_seconds(None if end.ttft_ms is None else end.ttft_ms / 1000)
     console.print(
-        f"{end.n_gen} tokens, first after {ttft}, {format_tok_s(end.decode_tok_s)}; "
-        f"prompt {end.n_prompt} tokens ({end.n_prompt_reused} re-used), "
+        f"{counted(end.n_gen, 'token')}, first after {ttft}, {format_tok_s(end.decode_tok_s)}; "
+        f"prompt {counted(end.n_prompt, 'token')} ({end.n_prompt_reused} re-used), "
         f"{format_tok_s(end.prefill_tok_s)}; ended by {end.reason}",
         style="dim",
         markup=False,
@@ -147,7 +147,8 @@ class _Show:
                 self._token(event)
             case TurnsDropped(n_turns=n_turns, summary=summary):
                 how = "summarised" if summary else "left out"
-                self._say(f"(the context was full: the oldest {n_turns} turns are {how})")
+                turns = "the oldest turn is" if n_turns == 1 else f"the oldest {n_turns} turns are"
+                self._say(f"(the context was full: {turns} {how})")
             case SaveFailed(error=error):
                 self._say(f"(not saved: {error.message} {error.hint})")
             case TrialProgress(phase="start"):

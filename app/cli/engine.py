@@ -7,7 +7,7 @@ from contextlib import closing
 from app.cli.output import EXIT_DONE, EXIT_PARTIAL, EXIT_PROBLEM, human, print_json
 from app.cli.progress import Follower
 from app.domain.record import Record
-from app.domain.units import format_seconds, format_tok_s
+from app.domain.units import counted, format_seconds, format_tok_s
 from app.session import EngineChecked, EngineName, Engines, EngineState, Session
 
 NAME = "engine"
@@ -116,7 +116,7 @@ def _show(
     for check in checks:
         _show_check(check, can_go_back=len(states) > 1 and states[0].in_use)
     if outdated:
-        console.print(f"Measured by another engine build: {len(outdated)} profiles")
+        console.print(f"Measured by another engine build: {counted(len(outdated), 'profile')}")
         for line in outdated:
             console.print(f"  {line.id}  {line.name}: {line.engine}", markup=False)
         console.print("`rigtune engine --check` measures them again.")

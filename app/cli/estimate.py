@@ -8,7 +8,7 @@ from app.cli.output import EXIT_DONE, escape, human, print_json, table
 from app.domain.memory import DeviceMemory, MemoryEstimate, MemorySource, Verdict
 from app.domain.record import Record
 from app.domain.settings import Settings
-from app.domain.units import format_bytes
+from app.domain.units import counted, format_bytes
 from app.session import Estimate, IfClosed, Session
 
 NAME = "estimate"
@@ -179,7 +179,7 @@ def inverse_lines(answer: Estimate) -> list[str]:
         held = f"{format_bytes(closed.vram_bytes)} of {closed.device}"
         found = [VERDICT_WORDS[closed.verdict]]
         if closed.max_n_gpu_layers is not None:
-            found.append(f"at most {closed.max_n_gpu_layers} layers")
+            found.append(f"at most {counted(closed.max_n_gpu_layers, 'layer')}")
         if closed.max_n_ctx is not None:
             found.append(f"up to {closed.max_n_ctx:,} tokens")
         lines.append(f"If you close {name} (process {closed.pid}, {held}): {', '.join(found)}")

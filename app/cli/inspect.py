@@ -7,7 +7,7 @@ from app.cli.output import EXIT_DONE, human, print_json, table
 from app.domain.model import ModelSpec
 from app.domain.record import Record
 from app.domain.settings import Settings
-from app.domain.units import KIB, MISSING, format_bytes
+from app.domain.units import KIB, MISSING, counted, format_bytes
 from app.estimate.kv import kv_bytes_per_token
 from app.estimate.profile import EngineProfile
 from app.session import Session
@@ -98,14 +98,16 @@ def document_of(spec: ModelSpec) -> ModelDocument:
 
 def show(spec: ModelSpec, document: ModelDocument) -> None:
     """Print the model as text."""
-    experts = f", {spec.n_expert} experts ({spec.n_expert_used} used)" if spec.n_expert else ""
+    experts = (
+        f", {counted(spec.n_expert, 'expert')} ({spec.n_expert_used} used)" if spec.n_expert else ""
+    )
     window = f", sliding window {spec.n_swa}" if spec.n_swa else ""
     types = ", ".join(f"{n} {name}" for name, n in document.tensor_types.items())
     rows = [
         ["Model", f"{spec.name} ({spec.arch}{experts}{window})"],
-        ["Layers", f"{spec.n_layer} blocks + output"],
+        ["Layers", f"{counted(spec.n_layer, 'block')} + output"],
         ["Context trained for", f"{spec.n_ctx_train:,} tokens" if spec.n_ctx_train else "—"],
-        ["File", f"{format_bytes(spec.file_bytes)} in {spec.split_count} file(s)"],
+        ["File", f"{format_bytes(spec.file_bytes)} in {counted(spec.split_count, 'file')}"],
         ["Weights", format_bytes(spec.weights_bytes)],
         ["KV cache per token (f16)", _kv_text(spec, document.kv_bytes_per_token)],
         ["Vocabulary", f"{spec.n_vocab:,} words"],

@@ -12,6 +12,7 @@ from app.cli.findings import FindingView, show_findings, view_of
 from app.cli.output import EXIT_DONE, human, print_json, progress_console, table
 from app.cli.probe_text import gpu_details, host_rows, memory_text, timeout_rows
 from app.domain.machine import (
+    STALE,
     EngineDevice,
     EngineInfo,
     Gpu,
@@ -99,12 +100,17 @@ def document_of(session: Session, measured: ReadSpeeds | None = None) -> ProbeDo
     situation = Situation(machine=machine, samples=samples, host_sample=telemetry.latest_host())
     return ProbeDocument(
         host=machine.host,
-        gpus=tuple(gpu_view(gpu, samples[gpu.key]) for gpu in machine.gpus),
+        gpus=tuple(gpu_view(gpu, samples[gpu.key] or _late(gpu)) for gpu in machine.gpus),
         engine=machine.engine,
         unavailable=machine.unavailable,
         measured=measured,
         findings=tuple(view_of(f) for f in findings(situation)),
     )
+
+
+def _late(gpu: Gpu) -> tuple[GpuSample, ...]:
+    """Return what stands for a card that was not read in time; the engine's own are not read."""
+    return (GpuSample.unread(gpu.key, 0, STALE),) if gpu.info is not None else ()
 
 
 def gpu_view(gpu: Gpu, samples: Sequence[GpuSample]) -> GpuView:

@@ -10,7 +10,7 @@ from app.domain.machine import (
     PowerState,
     WindowsSettings,
 )
-from app.domain.units import MISSING, format_bytes
+from app.domain.units import MISSING, counted, format_bytes
 
 SOURCES = {
     "default": "Windows default",
@@ -35,6 +35,15 @@ THROTTLE_WORDS = {
     "sync_boost": "the slowest card of its group",
     "display_clocks": "the display's clocks",
 }
+MIZER_WORDS = {
+    "adaptive": "adaptive",
+    "maximum": "prefer maximum performance",
+    "auto": "automatic",
+    "consistent": "prefer consistent performance",
+}
+"""NVIDIA's own names for how eagerly its driver lowers clocks."""
+SPEED_HIDDEN = "speed readable by root only (sudo dmidecode -t 17)"
+"""Linux keeps the firmware's table of memory modules to root."""
 POWER_WORDS = {
     PowerSource.AC: "mains",
     PowerSource.BATTERY: "battery",
@@ -107,14 +116,20 @@ def _identity(info: GpuInfo) -> list[str]:
         f"MIG {info.mig}" if info.mig is not None else None,
         f"driver model {info.driver_model.upper()}" if info.driver_model is not None else None,
         f"compute capability {info.compute_capability}" if info.compute_capability else None,
-        f"{info.n_cores:,} cores" if info.n_cores else None,
+        counted(info.n_cores, "core") if info.n_cores else None,
+        f"core clock up to {show(info.clock_max_mhz)} MHz" if info.clock_max_mhz else None,
         f"{info.memory_bus_bits}-bit memory" if info.memory_bus_bits else None,
         "memory error correction on" if info.ecc else None,
         f"CUDA {info.cuda_version} at most" if info.cuda_version else None,
         _shared(info),
         rebar,
         link,
+        f"{counted(info.n_nvlinks, 'NVLink')} up" if info.n_nvlinks else None,
         _limits(info),
+        _temperatures(info),
+        {True: "driver stays loaded", False: "driver unloads when unused", None: None}[
+            info.persistence
+        ],
         f"compute jobs end after {show(info.compute_timeout_ms / 1000)} s"
         if info.compute_timeout_ms is not None
         else None,
@@ -137,6 +152,20 @@ def _limits(info: GpuInfo) -> str | None:
     return None if low is None or high is None else f"power limit {show(low)}–{show(high)} W"
 
 
+def _temperatures(info: GpuInfo) -> str | None:
+    """Return at which temperatures the firmware steps in."""
+    steps = (("slows down at", info.temp_slowdown_c), ("switches off at", info.temp_shutdown_c))
+    words = [f"{what} {celsius:.0f} °C" for what, celsius in steps if celsius is not None]
+    return ", ".join(words) or None
+
+
+def _fan(reading: GpuSample) -> str | None:
+    duty = None if reading.fan_pct is None else f"{reading.fan_pct:.0f} %"
+    turns = None if reading.fan_rpm is None else f"{reading.fan_rpm:.0f} rpm"
+    shown = " at ".join(x for x in (duty, turns) if x)
+    return f"fan {shown}" if shown else None
+
+
 def _now(reading: GpuSample) -> list[str]:
     if reading.power_state is PowerState.ASLEEP:
         return ["asleep"]
@@ -154,6 +183,13 @@ def _now(reading: GpuSample) -> list[str]:
         phrases.append(f"PCIe {reading.pcie_gen} x{reading.pcie_width}")
     if reading.shared_used_bytes is not None:
         phrases.append(f"{format_bytes(reading.shared_used_bytes)} of shared memory used")
+    if (fan := _fan(reading)) is not None:
+        phrases.append(fan)
+    if reading.power_mizer is not None:
+        mode = MIZER_WORDS.get(reading.power_mizer, reading.power_mizer)
+        phrases.append(f"driver's power mode: {mode}")
+    if reading.memory_errors:
+        phrases.append(f"{counted(reading.memory_errors, 'memory error')} not corrected")
     if reading.adapter == "undersized":
         phrases.append("its power adapter is too weak")
     if reading.throttle:
@@ -182,16 +218,27 @@ def _reason(code: str) -> str:
 
 
 def _cores(host: HostInfo) -> str:
-    cores = f"{host.cores_physical or MISSING} cores, {host.cores_logical or MISSING} threads"
+    cores = f"{_counted(host.cores_physical, 'core')}, {_counted(host.cores_logical, 'thread')}"
     if host.cores_performance and host.cores_efficiency:
         cores += f", {host.cores_performance} fast and {host.cores_efficiency} slow"
+    cores += f", {format_bytes(host.l3_bytes)} L3" if host.l3_bytes else ""
     return cores + (f", {host.numa_nodes} NUMA nodes" if (host.numa_nodes or 1) > 1 else "")
 
 
+def _counted(n: int | None, noun: str) -> str:
+    return f"{MISSING} {noun}s" if n is None else counted(n, noun)
+
+
 def _ram(host: HostInfo) -> str:
-    text = f"{format_bytes(host.ram_bytes)}, {format_bytes(host.ram_available_bytes)} available"
+    kind = f" {host.ram_type}" if host.ram_type else ""
+    text = (
+        f"{format_bytes(host.ram_bytes)}{kind}, {format_bytes(host.ram_available_bytes)} available"
+    )
     if host.ram_speed_mt_s is not None:
-        text += f", {host.ram_modules} of {host.ram_slots} modules at {host.ram_speed_mt_s} MT/s"
+        slots = f"{host.ram_modules} of {counted(host.ram_slots or 0, 'slot')} filled"
+        text += f", {host.ram_speed_mt_s} MT/s, {slots}"
+    elif host.missing.get("ram_speed_mt_s") == "no_permission":
+        text += f", {SPEED_HIDDEN}"
     return text + (f", swap {format_bytes(host.swap_bytes)}" if host.swap_bytes else "")
 
 

@@ -25,7 +25,7 @@ from app.domain.events import (
 from app.domain.outcome import OUTCOMES
 from app.domain.settings import Settings
 from app.domain.trial import Sample, Trial
-from app.domain.units import format_seconds, format_tok_s
+from app.domain.units import counted, format_seconds, format_tok_s
 from app.sweep.stats import rate
 
 PHASES = {
@@ -97,10 +97,10 @@ class Follower:
         match event:
             case SweepPlanned(plan=plan):
                 low, high = format_seconds(plan.time_low_s), format_seconds(plan.time_high_s)
-                loads = sum(stage.max_loads for stage in plan.stages)
-                gpu = f", at most {plan.max_n_gpu_layers} GPU layers fit"
+                loads = counted(sum(stage.max_loads for stage in plan.stages), "load")
+                gpu = f", at most {counted(plan.max_n_gpu_layers, 'GPU layer')} fit"
                 self._console.print(
-                    f"Plan: up to {loads} loads, {low} to {high}, context {plan.n_ctx:,} tokens"
+                    f"Plan: up to {loads}, {low} to {high}, context {plan.n_ctx:,} tokens"
                     f"{gpu if plan.space.devices else ', CPU only'}."
                 )
                 for note in plan.notes:
@@ -143,9 +143,9 @@ class Follower:
 def summary(settings: Settings) -> str:
     """Return the settings that matter in one short line."""
     layers = settings.n_gpu_layers
-    parts = [f"{layers} GPU layer{'' if layers == 1 else 's'}"]
+    parts = [counted(layers, "GPU layer")]
     if settings.n_cpu_moe:
-        parts.append(f"{settings.n_cpu_moe} expert layers on CPU")
+        parts.append(f"{counted(settings.n_cpu_moe, 'expert layer')} on CPU")
     parts.append(f"ctx {settings.n_ctx}")
     parts.append(f"ubatch {settings.n_ubatch}")
     if settings.n_threads:

@@ -10,6 +10,7 @@ from app.domain.events import ServerEvent, ServerProgress, ServerStarted, Server
 from app.domain.memory import DeviceMemory
 from app.domain.record import Record
 from app.domain.settings import Settings
+from app.domain.units import counted
 from app.session import Server, Session
 
 NAME = "serve"
@@ -55,7 +56,7 @@ def run(args: argparse.Namespace, session: Session) -> int:
             n_told += _tell(server.notes[n_told:])
             n_seen = _show(event, server, args, n_seen)
             news.tell()
-    console.print(f"Stopped after {n_seen} requests.", markup=False)
+    console.print(f"Stopped after {counted(n_seen, 'request')}.", markup=False)
     return EXIT_DONE
 
 

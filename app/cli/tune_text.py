@@ -9,7 +9,7 @@ from app.cli.progress import summary
 from app.domain.machine import EngineInfo
 from app.domain.sweep import Recommended, SweepResult, SweepStatus
 from app.domain.trial import Rate
-from app.domain.units import MISSING, format_bytes, format_seconds, significant
+from app.domain.units import MISSING, counted, format_bytes, format_seconds, significant
 from app.store.records import engine_name
 
 STATUS_TEXT = {
@@ -31,7 +31,7 @@ def show(result: SweepResult, what: str, engine: str = "") -> None:
     console = human()
     console.print(
         f"[bold]{escape(what)}[/]: search {STATUS_TEXT[result.status]} after "
-        f"{len(result.trials)} trials, {result.n_model_loads} loads, "
+        f"{counted(len(result.trials), 'trial')}, {counted(result.n_model_loads, 'load')}, "
         f"{format_seconds(result.virtual_s or result.measured_s)}."
     )
     if engine:

@@ -65,6 +65,11 @@ class GpuInfo(Record, frozen=True, kw_only=True):
         n_cores: Shader cores.
         memory_bus_bits: Width of the memory interface.
         ecc: Whether memory is error-corrected (it costs some of it).
+        clock_max_mhz: Highest core clock the card offers; a laptop's firmware may allow less.
+        temp_shutdown_c: Temperature at which the card switches itself off.
+        n_fans: Fans the driver knows; a laptop's belong to its own controller.
+        persistence: Whether the driver stays loaded with nobody using the card (Linux).
+        n_nvlinks: Links to other cards that are up.
         compute_timeout_source: ``default``, ``set`` (module parameter) or ``driver`` (its file).
         missing: Reason per absent field, by field name.
     """
@@ -105,6 +110,11 @@ class GpuInfo(Record, frozen=True, kw_only=True):
     numa_node: int | None = None
     compute_timeout_ms: int | None = None
     compute_timeout_source: str | None = None
+    clock_max_mhz: float | None = None
+    temp_shutdown_c: float | None = None
+    n_fans: int | None = None
+    persistence: bool | None = None
+    n_nvlinks: int | None = None
     n_cores: int | None = None
     memory_bus_bits: int | None = None
     ecc: bool | None = None
@@ -122,17 +132,28 @@ class GpuInfo(Record, frozen=True, kw_only=True):
         )
 
 
+STALE = "stale"
+"""Reason of a reading that did not come in time; an older one is not shown for it."""
 OWN_ENGINE = "RigTune engine"
 """Name of a program on a GPU that RigTune itself started."""
 
 
 class GpuProcess(Record, frozen=True, kw_only=True):
-    """A program that holds memory on a GPU: dedicated memory, and (Windows) system memory."""
+    """A program that holds memory on a GPU.
+
+    Attributes:
+        pid: Process.
+        name: Program.
+        vram_bytes: Dedicated memory.
+        shared_bytes: System memory (Windows).
+        busy_pct: Share of the GPU's time it took lately, 0–100.
+    """
 
     pid: int
     name: str | None = None
     vram_bytes: int | None = None
     shared_bytes: int | None = None
+    busy_pct: float | None = None
 
 
 class GpuSample(Record, frozen=True, kw_only=True):
@@ -155,8 +176,13 @@ class GpuSample(Record, frozen=True, kw_only=True):
         clock_mhz: Core clock.
         clock_memory_mhz: Memory clock.
         energy_j: Energy since the driver was loaded; the difference over time is the fairest draw.
-        fan_pct: Fan speed.
+        fan_pct: Fan speed, of several the fastest.
+        fan_rpm: Turns per minute of the first fan.
+        memory_errors: Memory errors since the driver was loaded that could not be corrected.
         adapter: What feeds the card: ``ac``, ``battery`` or ``undersized`` (a weak adapter).
+        power_mizer: Driver's power management: ``adaptive``, ``maximum``, ``auto``, ``consistent``.
+        limited_pct: Share of the time since the reading before in which each reason held clocks
+            back, 0–100; ``throttle`` only says which do at this moment.
         throttle: Reasons that slow the device now; ``None`` = unknown, empty = none.
         pcie_gen: Link generation now.
         pcie_width: Link width now.
@@ -183,7 +209,11 @@ class GpuSample(Record, frozen=True, kw_only=True):
     clock_memory_mhz: float | None = None
     energy_j: float | None = None
     fan_pct: float | None = None
+    fan_rpm: float | None = None
+    memory_errors: int | None = None
     adapter: str | None = None
+    power_mizer: str | None = None
+    limited_pct: dict[str, float] | None = None
     throttle: tuple[str, ...] | None = None
     pcie_gen: int | None = None
     pcie_width: int | None = None
@@ -192,7 +222,19 @@ class GpuSample(Record, frozen=True, kw_only=True):
     processes: tuple[GpuProcess, ...] | None = None
     missing: dict[str, str] = {}
 
+    @classmethod
+    def unread(cls, key: str, t_ns: int, reason: str) -> "GpuSample":
+        """Return a sample of which nothing is known, for one and the same reason."""
+        known = {"key", "t_ns", "power_state", "missing"}
+        missing = {name: reason for name in cls.__struct_fields__ if name not in known}
+        return cls(key=key, t_ns=t_ns, missing=missing)
+
     @property
     def n_throttle(self) -> int | None:
         """How many reasons slow the device now; ``None`` = unknown."""
         return None if self.throttle is None else len(self.throttle)
+
+    @property
+    def limited_most_pct(self) -> float | None:
+        """Share of the time under the most frequent reason, 0–100; ``None`` = unknown."""
+        return None if not self.limited_pct else max(self.limited_pct.values())

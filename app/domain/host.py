@@ -89,6 +89,7 @@ class HostInfo(Record, frozen=True, kw_only=True):
         numa_nodes: Memory nodes.
         cpu_features: Instruction sets ggml has kernels for, e.g. ``avx2``.
         l3_bytes: Third-level cache, all parts together.
+        ram_type: Kind of memory, e.g. ``DDR5``.
         ram_speed_mt_s: Configured speed of the memory modules, 10⁶ transfers per second.
         ram_modules: Populated memory slots.
         ram_slots: Memory slots.
@@ -117,6 +118,7 @@ class HostInfo(Record, frozen=True, kw_only=True):
     numa_nodes: int | None = None
     cpu_features: tuple[str, ...] | None = None
     l3_bytes: int | None = None
+    ram_type: str | None = None
     ram_speed_mt_s: int | None = None
     ram_modules: int | None = None
     ram_slots: int | None = None

@@ -45,5 +45,16 @@ def format_seconds(seconds: float | None) -> str:
     return f"{seconds / 60:.0f}{NBSP}min"
 
 
+def counted(n: int, one: str, many: str = "") -> str:
+    """Return a number with its noun: ``1 layer``, ``2 layers``.
+
+    Args:
+        n: How many.
+        one: Noun for one.
+        many: Noun for several, where it is not ``one`` with an s.
+    """
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
 def _exponent(value: float) -> int:
     return int(f"{abs(value):e}".partition("e")[2])

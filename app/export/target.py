@@ -6,6 +6,7 @@ import subprocess
 
 from app.domain.record import Record
 from app.domain.settings import SETTINGS, SettingInfo, Switch
+from app.domain.units import counted
 from app.store import Profile
 
 # cmd.exe gives these a meaning of their own outside quotes
@@ -65,8 +66,8 @@ def lost_placement(profile: Profile) -> list[str]:
         devices = ", ".join(profile.settings.devices)
         notes.append(f"The devices ({devices}) cannot be chosen here.")
     if profile.settings.n_cpu_moe:
-        n = profile.settings.n_cpu_moe
-        notes.append(f"Keeping the expert tensors of {n} layers in RAM cannot be said here.")
+        layers = counted(profile.settings.n_cpu_moe, "layer")
+        notes.append(f"Keeping the expert tensors of {layers} in RAM cannot be said here.")
     return notes
 
 

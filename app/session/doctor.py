@@ -12,7 +12,7 @@ import msgspec
 from app.advice.result_rules import largest_ubatch, time_limit_s
 from app.advice.rules import machine_findings
 from app.advice.text import render
-from app.domain.errors import EnvironmentProblem
+from app.domain.errors import EnvironmentProblem, ErrorInfo
 from app.domain.events import TrialFinished
 from app.domain.finding import Check, CheckStatus, Severity
 from app.domain.machine import EngineInfo, GpuKind, HostInfo, Machine
@@ -23,13 +23,17 @@ from app.domain.trial import Trial, TrialRequest, Workload
 from app.domain.units import MISSING, format_tok_s
 from app.machine import kind_of, placement, stayed_empty
 from app.rig.interface import Rig
-from app.runtime import data_dir, missing_files
+from app.runtime import atomic_write, data_dir, missing_files, write_problem
+from app.session.aftermath import LookAfterDeath, explained, nothing_seen
 from app.session.doctor_devices import device_checks
 from app.session.doctor_history import DoctorRun, compared, new_run
 from app.session.views import ReadSpeeds, speeds_text
 from app.sweep.stats import rate
 
 T = TypeVar("T")
+
+TEST_FILE, TEST_BYTES = "doctor.test", 256 << 10
+"""A search's results need about this much."""
 
 SMALL_WORKLOAD = Workload(n_prompt=64, n_gen=16)
 TRIAL_S = 5.0
@@ -50,6 +54,7 @@ def examine(
     read_speeds: Callable[[str], ReadSpeeds],
     before: DoctorRun | None = None,
     keep: Callable[[DoctorRun], None] = lambda _: None,
+    after_death: LookAfterDeath = nothing_seen,
 ) -> Iterator[Check]:
     """Yield one check after the other; a failed one never stops the rest.
 
@@ -60,6 +65,7 @@ def examine(
         read_speeds: Measures RAM and the disk of that model.
         before: The last self-test, to compare speeds with.
         keep: Stores this one's speeds.
+        after_death: Looks whether a driver was reset under a trial that failed.
     """
     yield from _installation()
     yield _folder()
@@ -79,7 +85,7 @@ def examine(
     speeds: dict[str, float] = {}
     for devices in ((), *((device.name,) for device in seen.engine.devices)):
         trial, failed = _trial(spec, devices, open_rig)
-        check = failed or _said(trial, devices, seen, speeds)
+        check = failed or _said(trial, devices, seen, speeds, after_death)
         where = _where(devices)
         if where in speeds:
             told = compared(before, spec.name, where, speeds[where])
@@ -101,10 +107,17 @@ def _installation() -> Iterator[Check]:
 
 
 def _folder() -> Check:
+    """Write a small file where results go: a folder may look fine on a disk that is full."""
     try:
-        return _ok("folder", f"Results are kept in {data_dir()}")
+        folder = data_dir()
+        test = folder / TEST_FILE
+        atomic_write(test, bytes(TEST_BYTES))
+        test.unlink()
     except EnvironmentProblem as problem:
         return _problem("folder", problem)
+    except OSError as error:
+        return _problem("folder", write_problem(error, test))
+    return _ok("folder", f"Results are kept in {folder}")
 
 
 def _try(do: Callable[[], T]) -> tuple[T | None, Check | None]:
@@ -181,17 +194,21 @@ def _trial(
 
 
 def _said(
-    trial: Trial | None, devices: tuple[str, ...], machine: Machine, speeds: dict[str, float]
+    trial: Trial | None,
+    devices: tuple[str, ...],
+    machine: Machine,
+    speeds: dict[str, float],
+    after_death: LookAfterDeath,
 ) -> Check:
     """Return the check of a finished trial, and note its speed."""
     where, check_id = _where(devices), _trial_id(devices)
     decode = rate(trial.decode) if trial is not None else None
     if trial is None or not OUTCOMES[trial.outcome].has_speed or decode is None:
         label = OUTCOMES[trial.outcome].label if trial is not None else "no result"
-        message = trial.error.message if trial is not None and trial.error else label
-        hint = trial.error.hint if trial is not None and trial.error else ""
-        text = f"A trial on {where} failed: {message}"
-        return Check(id=check_id, status=CheckStatus.PROBLEM, text=text, hint=hint)
+        error = trial.error if trial is not None else None
+        error = explained(error or ErrorInfo(code="", message=label, hint=""), after_death)
+        text = f"A trial on {where} failed: {error.message}"
+        return Check(id=check_id, status=CheckStatus.PROBLEM, text=text, hint=error.hint)
     speeds[where] = decode.median
     text = f"A trial on {where} runs: decode {format_tok_s(decode.median)} (measured)"
     growth = trial.telemetry.vram_growth_bytes if trial.telemetry is not None else {}

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 
+from app.domain.errors import EnvironmentProblem
 from app.domain.record import Record
 from app.domain.units import format_tok_s
 from app.runtime import atomic_write, data_dir
@@ -29,11 +30,11 @@ class DoctorRun(Record, frozen=True, kw_only=True):
 
 
 def last_run(folder: Path | None = None) -> DoctorRun | None:
-    """Return the last self-test; ``None`` where there was none, or its file is damaged."""
+    """Return the last self-test; ``None`` where there was none, or it cannot be read."""
     try:
         data = ((folder or data_dir()) / FILE_NAME).read_bytes()
         return msgspec.json.decode(data, type=DoctorRun)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (EnvironmentProblem, OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 

@@ -18,6 +18,7 @@ from app.domain.machine import EngineInfo, Machine
 from app.domain.model import ModelSpec
 from app.domain.record import Record
 from app.domain.trial import Trial, TrialRequest
+from app.domain.units import counted
 from app.gguf import read_model
 from app.rig.interface import Rig
 from app.rig.planner import ask_engine
@@ -109,7 +110,8 @@ def profile_checks(engine: EngineInfo, profiles: Sequence[Profile]) -> Iterator[
     others = [p for p in profiles if is_of_another(p, engine)]
     if others:
         names = ", ".join(p.name for p in others[:3]) + (", …" if len(others) > 3 else "")
-        text = f"{len(others)} stored profiles were measured by another engine build: {names}"
+        were = counted(len(others), "stored profile was", "stored profiles were")
+        text = f"{were} measured by another engine build: {names}"
         hint = "`rigtune engine --check` measures them again and can go back."
         yield Check(id="profiles_engine", status=CheckStatus.WARNING, text=text, hint=hint)
 

@@ -138,8 +138,7 @@ class Session:
             spec: The model.
             settings: The configuration; its devices decide where it is placed.
             headroom_bytes: Memory to leave free per device; ``None`` = the rule.
-            reserve_bytes: What else must fit on the first device (a projector, a draft model, a
-                game): the dry run does not count it.
+            reserve_bytes: What else must fit on the first device: a projector, a game.
             exact: Ask the engine's dry run instead of the formula; not while a GPU sleeps.
         """
         bounds = Bounds(headroom_bytes=headroom_bytes, reserve_bytes=reserve_bytes)
@@ -175,8 +174,8 @@ class Session:
     ) -> Iterator[SweepEvent]:
         """Search the best settings; the first event is the plan, the last one the result.
 
-        Nothing is loaded before the event after the plan is asked for. Every trial is stored
-        before the next one starts. Arguments and errors are those of ``tune_and_try``.
+        Nothing is loaded before the event after the plan is asked for. For the rest see
+        ``tune_and_try``, which has the same arguments and errors.
         """
         for event in self.tune_and_try(model, request, resume=resume, record=record, cancel=cancel):
             if not isinstance(event, CommandChecked | DraftTried):
@@ -244,8 +243,9 @@ class Session:
             cancel: Set it to stop; what was measured is kept.
 
         Raises:
-            EnvironmentProblem: The model cannot be loaded, or the engine failed.
+            EnvironmentProblem: Model or engine failed, or this is a recording.
         """
+        self._here.must_be_here()
         spec = runnable(self.inspect(model))
         with Lease("caps"):
             yield from self.power.sweep_caps(
@@ -313,20 +313,16 @@ class Session:
     # --- chat ------------------------------------------------------------------------------
 
     def chat(self, model: str, profile_id: str | None = None) -> Chat:
-        """Return a chat on a stored profile, the model's newest one, or defaults that fit.
-
-        The model is loaded on entering it as a context manager (or by ``load``).
-        """
+        """Return a chat, not loaded yet, on a profile, the model's newest one, or defaults."""
         chosen = self._chosen(model, profile_id)
-        return Chat(*chosen, power=self.power, landing=self._landing(chosen))
+        landing, here = self._landing(chosen), self._here
+        return Chat(*chosen, power=self.power, landing=landing, after_death=here.look_after_death)
 
     def serve(self, model: str, profile_id: str | None = None) -> Server:
-        """Return a local OpenAI-compatible server on the same settings as ``chat``.
-
-        Nothing is loaded before its ``run`` is iterated.
-        """
+        """Return a local OpenAI-compatible server on the same settings as ``chat``, not begun."""
         chosen = self._chosen(model, profile_id)
-        return Server(*chosen, power=self.power, landing=self._landing(chosen))
+        landing, here = self._landing(chosen), self._here
+        return Server(*chosen, power=self.power, landing=landing, after_death=here.look_after_death)
 
     def close(self) -> None:
         """Put limits back, stop telemetry and close the store."""

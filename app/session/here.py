@@ -2,15 +2,25 @@
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
 
 from app import library
 from app.domain.errors import EnvironmentProblem, ErrorInfo
-from app.domain.events import RigEvent
-from app.domain.machine import EngineInfo, GpuInfo, Machine, PowerState, ProbeSet
+from app.domain.events import RigEvent, TrialFinished
+from app.domain.machine import (
+    DriverReset,
+    EngineInfo,
+    GpuInfo,
+    Machine,
+    PowerState,
+    ProbeSet,
+)
 from app.domain.model import ModelSpec
+from app.domain.outcome import Outcome
+from app.domain.resets import reset_between
 from app.domain.trial import TrialRequest
 from app.machine import aliases, join_machine
 from app.rig.interface import Rig
@@ -23,6 +33,10 @@ from app.session.readings import Readings, read_now
 from app.session.recording import read_engine, write_engine
 from app.session.views import ReadSpeeds
 from app.telemetry import Telemetry, Window
+
+JUST_NOW = timedelta(seconds=30)
+"""How long before an engine's death a driver's reset may be its cause."""
+DEATHS = {Outcome.CRASHED, Outcome.DEVICE_LOST, Outcome.TIMED_OUT}
 
 
 class Here:
@@ -108,7 +122,9 @@ class Here:
 
         Raises:
             UsageProblem: A named device is not there.
+            EnvironmentProblem: This is a recording.
         """
+        self.must_be_here()
         return open_rig(
             spec, machine, launch, devices=devices, telemetry=self.telemetry(), learned=learned
         )[0]
@@ -118,9 +134,23 @@ class Here:
         machine = measurable(self.machine(wake=True))
         rig = self.rig_on(spec, machine, self.launch, request.settings.devices, learned)
         try:
-            yield from rig.run_trial(request)
+            for event in rig.run_trial(request):
+                if isinstance(event, TrialFinished) and event.trial.outcome in DEATHS:
+                    self.look_after_death()
+                yield event
         finally:
             rig.close()
+
+    def look_after_death(self) -> DriverReset | None:
+        """Look at the host again after an engine died; return a driver's reset of just now.
+
+        What is known of the machine is brought up to date, so that advice sees it as well.
+        """
+        host = self.probes().host.identify()
+        if self._machine is not None:
+            self._machine = msgspec.structs.replace(self._machine, host=host)
+        now = datetime.now(UTC)
+        return reset_between(host, now - JUST_NOW, now)
 
     def read_now(self, machine: Machine) -> Readings:
         """Return what the probes read of ``machine`` now, from telemetry where it runs."""

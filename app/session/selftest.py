@@ -1,13 +1,13 @@
 """Runs the self-test on the machine of a session: with which model, and which rig."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 
 from app import library
 from app.domain.errors import EnvironmentProblem
-from app.domain.finding import Check
+from app.domain.finding import Check, CheckStatus
 from app.domain.model import ModelSpec
 from app.rig.interface import Rig
 from app.rig.lease import Lease
@@ -27,15 +27,18 @@ def self_test(here: Here, profiles: Callable[[], Sequence[Profile]]) -> Iterator
         here: The machine.
         profiles: Returns the stored profiles.
 
+    A place for files that cannot be written is a failed step; the others are still tried.
+
     Raises:
-        EnvironmentProblem: This is a recording, or another RigTune measures.
+        EnvironmentProblem: This is a recording, or another RigTune measures (``busy``).
     """
 
     def rig_on(spec: ModelSpec, devices: tuple[str, ...]) -> Rig:
         return here.rig_on(spec, here.machine(wake=True), here.launch, devices)
 
     here.must_be_here()
-    with Lease("doctor"):
+    with ExitStack() as held:
+        yield from _hold(held)
         yield from examine(
             partial(here.machine, wake=True),
             trial_model,
@@ -43,9 +46,34 @@ def self_test(here: Here, profiles: Callable[[], Sequence[Profile]]) -> Iterator
             here.read_speeds,
             last_run(),
             keep_run,
+            here.look_after_death,
         )
     if here.engine is not None:
-        yield from profile_checks(here.engine, profiles())
+        try:
+            stored = profiles()
+        except EnvironmentProblem as problem:
+            yield _problem("store", problem)
+        else:
+            yield from profile_checks(here.engine, stored)
+
+
+def _hold(held: ExitStack) -> Iterator[Check]:
+    """Hold the devices as long as ``held``; without a place for the lock nobody else can, too.
+
+    Raises:
+        EnvironmentProblem: Another RigTune holds them.
+    """
+    try:
+        held.enter_context(Lease("doctor"))
+    except EnvironmentProblem as problem:
+        if problem.info.code == "busy":
+            raise
+        yield _problem("lock", problem)
+
+
+def _problem(check_id: str, problem: EnvironmentProblem) -> Check:
+    info = problem.info
+    return Check(id=check_id, status=CheckStatus.PROBLEM, text=info.message, hint=info.hint)
 
 
 def trial_model() -> ModelSpec:

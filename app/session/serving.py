@@ -6,13 +6,14 @@ from contextlib import closing
 
 import msgspec
 
-from app.domain.events import ServerEvent, ServerProgress, ServerStarted
+from app.domain.events import ServerEvent, ServerProgress, ServerStarted, ServerStopped
 from app.domain.model import ModelSpec
 from app.domain.pacing import Pace
 from app.domain.settings import Settings
 from app.rig.lease import Lease
 from app.rig.process import Launch
 from app.rig.serving import serve_model
+from app.session.aftermath import LookAfterDeath, explained, nothing_seen
 from app.session.landing import Landing
 from app.session.power import Power
 
@@ -43,8 +44,10 @@ class Server:
         lease: Lease | None = None,
         power: Power | None = None,
         landing: Landing | None = None,
+        after_death: LookAfterDeath = nothing_seen,
     ) -> None:
         """Prepare; nothing is loaded yet."""
+        self._after_death = after_death
         self.spec = spec
         # it answers one request at a time, so it gets the context of all slots in one
         self.settings = msgspec.structs.replace(settings, n_seq_max=1)
@@ -78,7 +81,9 @@ class Server:
             )
             with closing(events):
                 landed = events if self._landing is None else self._landed(events, self._landing)
-                yield from landed if self._power is None else self._governed(landed, self._power)
+                told = landed if self._power is None else self._governed(landed, self._power)
+                for event in told:
+                    yield self._explained(event)
 
     def _landed(
         self, events: Generator[ServerEvent, None, None], landing: Landing
@@ -113,6 +118,11 @@ class Server:
         finally:
             if keeper is not None:
                 power.end()
+
+    def _explained(self, event: ServerEvent) -> ServerEvent:
+        if not isinstance(event, ServerStopped) or event.error is None:
+            return event
+        return msgspec.structs.replace(event, error=explained(event.error, self._after_death))
 
     def _set_pace(self, pace: Pace) -> None:
         self._pace = pace

@@ -7,6 +7,8 @@ from contextlib import closing
 from types import TracebackType
 from typing import Self
 
+import msgspec
+
 from app.domain.errors import EnvironmentProblem, ErrorInfo
 from app.domain.events import (
     ChatEvent,
@@ -22,6 +24,12 @@ from app.power.keeper import Keeper
 from app.rig.chat_engine import ChatEngine
 from app.rig.lease import Lease
 from app.rig.process import Launch
+from app.session.aftermath import (
+    LookAfterDeath,
+    explained,
+    explained_problem,
+    nothing_seen,
+)
 from app.session.landing import Landing
 from app.session.power import Power
 from app.worker.protocol import ChatMessage, Sampling, TemplateChecked, TokenizeFinished
@@ -60,8 +68,10 @@ class Chat:
         lease: Lease | None = None,
         power: Power | None = None,
         landing: Landing | None = None,
+        after_death: LookAfterDeath = nothing_seen,
     ) -> None:
         """Prepare; nothing is loaded yet."""
+        self._after_death = after_death
         self.spec = spec
         self.settings = settings
         self.profile_id = profile_id
@@ -132,7 +142,9 @@ class Chat:
                 answer = self._engine.generate(
                     messages, sampling, max_tokens, self.stop, self.template
                 )
-                yield from answer if self._keeper is None else _governed(answer, self._keeper)
+                told = answer if self._keeper is None else _governed(answer, self._keeper)
+                for event in told:
+                    yield self._explained(event)
             finally:
                 self._used_s = self._clock_s()
 
@@ -216,6 +228,8 @@ class Chat:
                 said = yield from self._landing.watched(load)
                 self.notes = (*self._first_notes, *said)
             is_loaded = True
+        except EnvironmentProblem as problem:
+            raise explained_problem(problem, self._after_death) from problem
         finally:
             if not is_loaded:
                 self._release()
@@ -224,6 +238,14 @@ class Chat:
         self._used_s = self._clock_s()
         if self.power is not None:
             self._keeper = self.power.begin(self.spec, self.settings, self.set_pace)
+
+    def _explained(self, event: ChatEvent) -> ChatEvent:
+        """Return an answer's event; where the engine died, with the driver's reset."""
+        if not isinstance(event, GenerationFinished) or event.error is None:
+            return event
+        if self._engine.is_running:
+            return event
+        return msgspec.structs.replace(event, error=explained(event.error, self._after_death))
 
     def _wake(self) -> Generator[TrialProgress, None, ErrorInfo | None]:
         """Load again what was unloaded for idleness; return why that failed."""

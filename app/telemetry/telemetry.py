@@ -42,6 +42,7 @@ GPU_COLUMNS = (
     "pcie_rx_bytes_s",
     "pcie_tx_bytes_s",
     "n_throttle",
+    "limited_most_pct",
 )
 HOST_COLUMNS = ("cpu_busy_pct", "ram_available_bytes", "swap_used_bytes", "cpu_temp_c")
 

@@ -12,6 +12,14 @@
         <translation>重新检查</translation>
     </message>
     <message>
+        <source>Test Each Device</source>
+        <translation>测试每个设备</translation>
+    </message>
+    <message>
+        <source>Starts the engine and runs a trial of about five seconds on every device.</source>
+        <translation>启动引擎，并在每个设备上运行约五秒的试验。</translation>
+    </message>
+    <message>
         <source>Nothing to advise</source>
         <translation>没有建议</translation>
     </message>
@@ -20,8 +28,20 @@
         <translation>这台机器上没有什么妨碍模型快速运行。搜索得出的发现会与其结果一起显示。</translation>
     </message>
     <message>
+        <source>Stop Test</source>
+        <translation>停止测试</translation>
+    </message>
+    <message>
         <source>Devices and time limits</source>
         <translation>设备与时间限制</translation>
+    </message>
+    <message>
+        <source>in order</source>
+        <translation>正常</translation>
+    </message>
+    <message>
+        <source>left out</source>
+        <translation>已略过</translation>
     </message>
     <message>
         <source>Good to know</source>
@@ -808,6 +828,10 @@
         <translation>降频：{why}</translation>
     </message>
     <message>
+        <source>not answering</source>
+        <translation>无响应</translation>
+    </message>
+    <message>
         <source>awake</source>
         <translation>唤醒</translation>
     </message>
@@ -822,6 +846,14 @@
     <message>
         <source>link now {gen} x{width}</source>
         <translation>当前链路 {gen} x{width}</translation>
+    </message>
+    <message>
+        <source>{n} rpm</source>
+        <translation>{n} 转/分</translation>
+    </message>
+    <message>
+        <source>fan {speed}</source>
+        <translation>风扇 {speed}</translation>
     </message>
     <message>
         <source>discrete</source>
@@ -961,8 +993,20 @@
         <translation>使用电池：较慢</translation>
     </message>
     <message>
-        <source>{cores} cores, {threads} threads</source>
-        <translation>{cores} 核，{threads} 线程</translation>
+        <source>{n} cores</source>
+        <translation>{n} 核</translation>
+    </message>
+    <message>
+        <source>1 core</source>
+        <translation>1 核</translation>
+    </message>
+    <message>
+        <source>{n} threads</source>
+        <translation>{n} 线程</translation>
+    </message>
+    <message>
+        <source>1 thread</source>
+        <translation>1 线程</translation>
     </message>
     <message>
         <source>{size} RAM</source>
@@ -1652,6 +1696,10 @@
     <message>
         <source>Shared memory</source>
         <translation>共享内存</translation>
+    </message>
+    <message>
+        <source>GPU time</source>
+        <translation>GPU 占用</translation>
     </message>
 </context>
 <context>
@@ -2482,6 +2530,10 @@
     <message>
         <source>Core clock</source>
         <translation>核心频率</translation>
+    </message>
+    <message>
+        <source>Time held back</source>
+        <translation>受限时间占比</translation>
     </message>
     <message>
         <source>Shared memory</source>

@@ -105,6 +105,14 @@ class CoreFacts(Record, frozen=True, kw_only=True):
     cpus: tuple[int, ...]
 
 
+class CacheFacts(Record, frozen=True, kw_only=True):
+    """A cache that holds data: its level (3 = third), bytes and logical processors."""
+
+    level: int
+    n_bytes: int
+    cpus: tuple[int, ...]
+
+
 Counters = dict[str, dict[str, float]]
 """Counter → instance → value; instances of the same name are added up."""
 
@@ -142,6 +150,14 @@ class Windows(Protocol):
 
     def cores(self) -> tuple[CoreFacts, ...] | Absence:
         """Return the physical cores."""
+        ...
+
+    def caches(self) -> tuple[CacheFacts, ...] | Absence:
+        """Return the caches that hold data."""
+        ...
+
+    def n_nodes(self) -> int | Absence:
+        """Return the number of memory nodes."""
         ...
 
     def features(self) -> tuple[str, ...] | Absence:

@@ -5,6 +5,7 @@ from probes.reading import Absence
 from probes.windows import d3dkmt, devices, dxgi, events, pdh, processor, registry
 from probes.windows.facts import (
     AdapterFacts,
+    CacheFacts,
     CoreFacts,
     Counters,
     DeviceFacts,
@@ -54,6 +55,14 @@ class LiveWindows:
     def cores(self) -> tuple[CoreFacts, ...] | Absence:
         """Return the physical cores."""
         return processor.cores()
+
+    def caches(self) -> tuple[CacheFacts, ...] | Absence:
+        """Return the caches that hold data."""
+        return processor.caches()
+
+    def n_nodes(self) -> int | Absence:
+        """Return the number of memory nodes."""
+        return processor.n_nodes()
 
     def features(self) -> tuple[str, ...] | Absence:
         """Return the processor's instruction sets that Windows names."""

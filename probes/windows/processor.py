@@ -1,67 +1,36 @@
 """Cores, instruction sets and firmware tables from the Windows kernel."""
 
 import ctypes
-import struct
-from ctypes import POINTER, byref, c_uint32, c_void_p
+from ctypes import c_uint32, c_void_p
 
 from probes.reading import Absence
+from probes.windows import layout
 from probes.windows.dll import function, library
-from probes.windows.facts import CoreFacts
+from probes.windows.facts import CacheFacts, CoreFacts
 
-RELATION_CORE = 0
 FEATURES = {39: "avx", 40: "avx2", 41: "avx512f"}
 """``PF_*_INSTRUCTIONS_AVAILABLE``."""
 RSMB = 0x52534D42
 SMBIOS_HEADER_BYTES = 8
 MAX_BYTES = 1 << 20
-HEADER_BYTES = 8
-MASKS_AT = 32
-"""Offset of the group masks in an entry: header, flags, class, 20 reserved bytes, count."""
-MASK_BYTES = 16
 
 
 def cores() -> tuple[CoreFacts, ...] | Absence:
     """Return the physical cores."""
-    get = function(
-        library("kernel32.dll"), "GetLogicalProcessorInformationEx",
-        c_uint32, c_void_p, POINTER(c_uint32),
-    )  # fmt: skip
-    if isinstance(get, Absence):
-        return get
-    size = c_uint32(0)
-    get(RELATION_CORE, None, byref(size))
-    if not 0 < size.value <= MAX_BYTES:
-        return Absence.NO_DATA
-    buffer = ctypes.create_string_buffer(size.value)
-    if not get(RELATION_CORE, buffer, byref(size)):
-        return Absence.NO_DATA
-    return parse_cores(buffer.raw[: size.value])
+    data = layout.entries_of(layout.RELATION_CORE)
+    return data if isinstance(data, Absence) else layout.parse_cores(data)
 
 
-def parse_cores(data: bytes) -> tuple[CoreFacts, ...]:
-    """Return the cores in ``SYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX`` entries."""
-    found = []
-    at = 0
-    while at + MASKS_AT + MASK_BYTES <= len(data):
-        relation, size = struct.unpack_from("<II", data, at)
-        if size < HEADER_BYTES:
-            break
-        if relation == RELATION_CORE:
-            found.append(_core(data[at : at + size]))
-        at += size
-    return tuple(found)
+def caches() -> tuple[CacheFacts, ...] | Absence:
+    """Return the caches that hold data."""
+    data = layout.entries_of(layout.RELATION_CACHE)
+    return data if isinstance(data, Absence) else layout.parse_caches(data)
 
 
-def _core(entry: bytes) -> CoreFacts:
-    (count,) = struct.unpack_from("<H", entry, MASKS_AT - 2)
-    cpus = []
-    for n in range(count):
-        where = MASKS_AT + n * MASK_BYTES
-        if where + MASK_BYTES > len(entry):
-            break
-        mask, group = struct.unpack_from("<QH", entry, where)
-        cpus += [group * 64 + bit for bit in range(64) if mask >> bit & 1]
-    return CoreFacts(efficiency=entry[HEADER_BYTES + 1], cpus=tuple(cpus))
+def n_nodes() -> int | Absence:
+    """Return the number of memory nodes."""
+    data = layout.entries_of(layout.RELATION_NODE)
+    return data if isinstance(data, Absence) else layout.parse_nodes(data)
 
 
 def features() -> tuple[str, ...] | Absence:

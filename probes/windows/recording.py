@@ -10,6 +10,7 @@ from probes.reading import Absence
 from probes.smbios import CHASSIS, MEMORY_DEVICE, structures
 from probes.windows.facts import (
     AdapterFacts,
+    CacheFacts,
     CoreFacts,
     Counters,
     DeviceFacts,
@@ -37,6 +38,8 @@ class WindowsRecording(Record, frozen=True, kw_only=True):
         counters: Performance counters.
         resets: Driver resets in the event log.
         cores: Physical cores.
+        caches: Caches that hold data.
+        n_nodes: Memory nodes.
         features: Instruction sets.
         firmware: SMBIOS memory structures, hexadecimal, without texts.
     """
@@ -48,6 +51,8 @@ class WindowsRecording(Record, frozen=True, kw_only=True):
     counters: Counters | str = {}
     resets: tuple[DriverReset, ...] | str = ()
     cores: tuple[CoreFacts, ...] | str = ()
+    caches: tuple[CacheFacts, ...] | str = Absence.NO_DATA.value
+    n_nodes: int | str = Absence.NO_DATA.value
     features: tuple[str, ...] | str = ()
     firmware: str | None = None
 
@@ -70,6 +75,8 @@ def take(windows: Windows) -> WindowsRecording:
         counters=windows.counters(),
         resets=windows.resets(),
         cores=windows.cores(),
+        caches=windows.caches(),
+        n_nodes=windows.n_nodes(),
         features=windows.features(),
         firmware=None if isinstance(firmware, Absence) else memory_structures(firmware).hex(),
     )
@@ -103,7 +110,10 @@ class RecordedWindows:
         """Answer from ``recording``."""
         self._recording = recording or WindowsRecording(
             **dict.fromkeys(
-                ("adapters", "devices", "counters", "resets", "cores", "features"),
+                (
+                    *("adapters", "devices", "counters", "resets"),
+                    *("cores", "caches", "n_nodes", "features"),
+                ),
                 Absence.NOT_APPLICABLE.value,
             )  # type: ignore[arg-type]
         )
@@ -143,6 +153,16 @@ class RecordedWindows:
     def cores(self) -> tuple[CoreFacts, ...] | Absence:
         """Return the physical cores."""
         found = self._recording.cores
+        return Absence(found) if isinstance(found, str) else found
+
+    def caches(self) -> tuple[CacheFacts, ...] | Absence:
+        """Return the caches that hold data."""
+        found = self._recording.caches
+        return Absence(found) if isinstance(found, str) else found
+
+    def n_nodes(self) -> int | Absence:
+        """Return the number of memory nodes."""
+        found = self._recording.n_nodes
         return Absence(found) if isinstance(found, str) else found
 
     def features(self) -> tuple[str, ...] | Absence:

@@ -141,6 +141,19 @@ CASES: dict[str, tuple[Situation, Situation]] = {
         s.only(host=s.host(cores_performance=6)),
     ),
     "several_nodes": (s.only(host=s.host(numa_nodes=2)), s.only(host=s.host(numa_nodes=None))),
+    "memory_errors": (s.seen(memory_errors=2), s.seen(memory_errors=0)),
+    "no_power_plug": (
+        s.seen(missing={"busy_pct": "no_power"}),
+        s.seen(missing={"busy_pct": "no_permission"}),
+    ),
+    "damaged_card": (
+        s.seen(missing={"busy_pct": "damaged"}),
+        s.seen(missing={"busy_pct": "error"}),
+    ),
+    "driver_unloads": (
+        s.only(s.gpu(persistence=False, drives_display=False)),
+        s.only(s.gpu(persistence=False, drives_display=True)),
+    ),
     "one_memory_module": (
         s.only(host=s.host(ram_modules=1, ram_slots=2)),
         s.only(host=s.host(ram_modules=1, ram_slots=1)),

@@ -162,3 +162,25 @@ def seen(machine: RecordedMachine, build: EngineInfo | None = None) -> Situation
         key = names.get(sample.key, sample.key)
         samples[key] = (*samples.get(key, ()), sample)
     return Situation(machine=joined, samples=samples, host_sample=probes.host.sample())
+
+
+def sixteen() -> RecordedMachine:
+    """A server with sixteen equal cards on two memory nodes."""
+    files: dict[str, str] = {}
+    nvml: dict[str, Any] = {}
+    for pci_id in SIXTEEN:
+        files |= on_bus(pci_id, "10de", "nvidia", numa_node=str(int(pci_id[5:7], 16) // 0x80))
+        nvml |= nvml_card(
+            pci_id, nvmlDeviceGetDisplayActive=0, nvmlDeviceGetPersistenceMode=0,
+            nvmlDeviceGetName="NVIDIA H100 80GB HBM3",
+        )  # fmt: skip
+    return recorded(files, nvml)
+
+
+SIXTEEN = [f"0000:{bus:02x}:00.0" for bus in range(0x08, 0x108, 0x10)]
+LISTED = engine(
+    *(
+        device(f"CUDA{n}", "NVIDIA H100 80GB HBM3", pci_id=pci_id)
+        for n, pci_id in enumerate(SIXTEEN)
+    )
+)

@@ -89,7 +89,7 @@ class FakeTree:
         self,
         files: dict[str, str | Absence],
         links: dict[str, str] | None = None,
-        binary: dict[str, bytes] | None = None,
+        binary: dict[str, bytes | Absence] | None = None,
     ) -> None:
         self.files = files
         self.links = links or {}

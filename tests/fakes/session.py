@@ -25,6 +25,7 @@ from app.domain.events import (
     TrialFinished,
     TrialProgress,
 )
+from app.domain.finding import Check, CheckStatus
 from app.domain.machine import GpuSample, HostSample, Machine
 from app.domain.memory import Verdict
 from app.domain.model import ModelSpec
@@ -71,6 +72,7 @@ class FakeTelemetry:
         self.samples = [data.gpu_sample(t, i) for i, t in enumerate(times)]
         self.host = [data.host_sample(t, i) for i, t in enumerate(times)]
         self.interval_s: float | None = None
+        self.is_stalled = False
         self.subscribers: list[Callable[[str, GpuSample | HostSample], None]] = []
 
     def push(self, sample: GpuSample | None = None) -> None:
@@ -100,6 +102,10 @@ class FakeTelemetry:
     def latest_host(self) -> HostSample | None:
         """Return the newest reading of the host."""
         return self.host[-1]
+
+    def is_stale(self, sample: GpuSample | HostSample) -> bool:
+        """Whether the probes are said to hang."""
+        return self.is_stalled
 
     def series(self, key: str, field: str) -> Series | None:
         """Return a column."""
@@ -348,6 +354,15 @@ class FakeSession:
     def telemetry(self, interval_s: float | None = None) -> FakeTelemetry:
         """Return the readings."""
         return self.fake_telemetry
+
+    def doctor(self) -> Iterator[Check]:
+        """Give the steps one after the other, the second once the gate is open."""
+        if self.problem is not None:
+            raise self.problem
+        yield Check(id="engine", status=CheckStatus.OK, text="The engine starts.")
+        self.wait_if_held()
+        text, hint = "A trial on CUDA0 failed.", "Update the driver."
+        yield Check(id="trial_CUDA0", status=CheckStatus.PROBLEM, text=text, hint=hint)
 
     def models(self, folders: tuple[str, ...] = ()) -> tuple[ModelEntry, ...]:
         """Return three models, one of them broken."""

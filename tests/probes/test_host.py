@@ -11,7 +11,7 @@ from probes.host import HostProbe
 from probes.reading import Absence
 from probes.system import LiveSystem, SystemFacts
 from probes.tree import FileTree
-from probes.windows.facts import CoreFacts
+from probes.windows.facts import CacheFacts, CoreFacts
 from tests.fakes.probe import FakeSystem, FakeTree
 from tests.fakes.windows import dword, windows
 
@@ -287,6 +287,13 @@ def test_windows_hardware_comes_from_windows() -> None:
     cores = tuple(CoreFacts(efficiency=1, cpus=(2 * i, 2 * i + 1)) for i in range(2))
     door = windows(
         cores=(*cores, CoreFacts(efficiency=0, cpus=(4,))),
+        caches=(
+            CacheFacts(level=2, n_bytes=1 << 20, cpus=(0, 1)),
+            CacheFacts(level=3, n_bytes=16 << 20, cpus=(0, 1, 2, 3)),
+            CacheFacts(level=3, n_bytes=4 << 20, cpus=(4,)),
+            CacheFacts(level=3, n_bytes=16 << 20, cpus=(5, 6)),
+        ),
+        n_nodes=2,
         features=("avx", "avx2"),
         graphics={"TdrDelay": dword(8)},
     )
@@ -294,6 +301,8 @@ def test_windows_hardware_comes_from_windows() -> None:
     host = HostProbe(FakeTree({}), FakeSystem(facts), door).identify()
     assert (host.cores_performance, host.cores_efficiency, host.threads_per_core) == (2, 1, 2)
     assert host.cpu_features == ("avx", "avx2")
+    # The last cache belongs to processors that this program may not use.
+    assert (host.l3_bytes, host.numa_nodes) == (20 << 20, 2)
     assert host.windows is not None
     assert host.windows.timeout("TdrDelay") == 8
 
@@ -306,6 +315,26 @@ def test_windows_that_says_nothing_leaves_fields_absent() -> None:
     assert host.windows is not None
     assert host.windows.resets is None
     assert host.windows.timeout("TdrLevel") == 3
+
+
+@pytest.mark.parametrize("size", [0, 1 << 40])
+def test_absurd_cache_is_not_shown(size: int) -> None:
+    """No cache of nothing, none larger than any processor's."""
+    door = windows(caches=(CacheFacts(level=3, n_bytes=size, cpus=(0,)),), n_nodes=0)
+    facts = SystemFacts(os="windows", allowed_cpus=(0,))
+    host = HostProbe(FakeTree({}), FakeSystem(facts), door).identify()
+    assert (host.l3_bytes, host.numa_nodes) == (None, None)
+    assert "l3_bytes" in host.missing
+
+
+def test_memory_modules_that_only_root_may_read() -> None:
+    """Who may not read the firmware's table is told so; the kind of memory may be known."""
+    edac = "/sys/devices/system/edac/mc/mc0/dimm0/dimm_mem_type"
+    table: dict[str, bytes | Absence] = {"/sys/firmware/dmi/tables/DMI": Absence.NO_PERMISSION}
+    tree = FakeTree({edac: "Unbuffered-DDR5"}, binary=table)
+    host = HostProbe(tree, FakeSystem(EIGHT)).identify()
+    assert (host.ram_type, host.ram_speed_mt_s) == ("DDR5", None)
+    assert host.missing["ram_speed_mt_s"] == "no_permission"
 
 
 def test_memory_speed_is_measured_on_request() -> None:

@@ -81,7 +81,7 @@ def test_sleeping_card_is_read_no_further() -> None:
     # All of these the kernel answers from memory.
     harmless = (
         *("runtime_status", "boot_vga", "boot_display", "/control", "d3cold_allowed"),
-        *("numa_node", "removable"),
+        *("numa_node", "removable", "/class", "/vendor", "/uevent"),
     )
     assert all(path.endswith(harmless) for path in tree.read)
 
@@ -249,3 +249,17 @@ def test_arc_memory_window_and_job_timeout() -> None:
     assert info.compute_timeout_ms == 5000
     tree.files[f"{ARC}/resource"] = "rubbish"
     assert DrmProbe(tree, sample_nvidia=True).identify()[0].resizable_bar is None
+
+
+def test_unplugged_card_is_lost_and_found_again() -> None:
+    """A card that leaves the bus is no card asleep, and not one of zeros."""
+    tree = arc()
+    probe = DrmProbe(tree, sample_nvidia=True)
+    files, tree.files = tree.files, {}
+    (sample,) = probe.sample()
+    assert sample.power_state is PowerState.UNKNOWN
+    assert set(sample.missing.values()) == {"lost"}
+    assert probe.identify() == ()
+    tree.files = files
+    assert len(probe.identify()) == 1
+    assert probe.sample()[0].power_state is PowerState.AWAKE

@@ -5,8 +5,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pynvml
+import pytest
 
-from probes.nvml import LiveNvml, field_value, plain
+from probes.nvml import FILLED, REASONS, LiveNvml, field_value, plain
 from probes.reading import Absence
 
 
@@ -136,3 +137,41 @@ def test_an_older_library_is_a_reason() -> None:
     nvml, _ = door()
     answer = nvml.query("nvmlDeviceGetComputeRunningProcesses", device="index:0")
     assert answer is Absence.SYMBOL_MISSING
+
+
+class ModesOfPower(ctypes.Structure):
+    """What the call fills."""
+
+    _fields_ = (("currentMode", ctypes.c_uint), ("mode", ctypes.c_uint))
+
+
+def test_calls_that_fill_a_structure_return_their_code() -> None:
+    """Zero gives the structure as numbers, any other code its reason."""
+    nvml, _ = door()
+    codes = [0, 3]
+
+    def fill(_handle: str, where: Any) -> int:
+        where._obj.currentMode = 2
+        return codes.pop(0)
+
+    nvml._pynvml.c_nvmlDevicePowerMizerModes_v1_t = ModesOfPower
+    nvml._pynvml.nvmlDeviceGetPowerMizerMode_v1 = fill
+    name = "nvmlDeviceGetPowerMizerMode_v1"
+    assert nvml.query(name, device="index:0") == {"currentMode": 2, "mode": 0}
+    assert nvml.query(name, device="index:0") is Absence.NOT_SUPPORTED
+
+
+def test_structures_to_fill_exist_in_the_binding() -> None:
+    """Each call of that kind has its structure there."""
+    for function, structure in FILLED.items():
+        assert hasattr(pynvml, function)
+        assert issubclass(getattr(pynvml, structure), ctypes.Structure)
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [(8, Absence.NO_POWER), (10, Absence.STALE), (14, Absence.DAMAGED), (999, Absence.ERROR)],
+)
+def test_codes_have_their_reasons(code: int, reason: Absence) -> None:
+    """What a user can act on has a reason of its own; an unknown code is an error."""
+    assert REASONS.get(code, Absence.ERROR) is reason

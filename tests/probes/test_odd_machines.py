@@ -16,7 +16,18 @@ from probes.record import RecordedMachine
 from probes.system import LiveSystem, SystemFacts
 from probes.tree import FileTree
 from probes.windows.recording import WindowsRecording
-from tests.fakes.odd_machines import GIB, device, engine, nvml_card, on_bus, recorded, seen
+from tests.fakes.odd_machines import (
+    GIB,
+    LISTED,
+    SIXTEEN,
+    device,
+    engine,
+    nvml_card,
+    on_bus,
+    recorded,
+    seen,
+    sixteen,
+)
 
 FIRST, SECOND = "0000:01:00.0", "0000:02:00.0"
 LAPTOP = "NVIDIA GeForce RTX 4080 Laptop GPU"
@@ -203,3 +214,14 @@ def test_two_cards_that_say_nothing_of_themselves_stay_two() -> None:
     temperatures = [situation.reading(gpu, "temp_c") for gpu in situation.machine.gpus]
     assert temperatures == [40.0, 41.0]
     assert "None" not in " ".join(name_of(gpu) for gpu in situation.machine.gpus)
+
+
+def test_sixteen_cards_are_sixteen_cards() -> None:
+    """Each has one name of the engine and its own reading; advice names equal ones once."""
+    situation = seen(sixteen(), LISTED)
+    names = {gpu.info.pci_id: gpu.engine[0].name for gpu in situation.machine.gpus if gpu.info}
+    assert names == {pci_id: f"CUDA{n}" for n, pci_id in enumerate(SIXTEEN)}
+    assert all(situation.reading(gpu, "temp_c") == 45.0 for gpu in situation.machine.gpus)
+    found = findings(situation)
+    assert len(found) == len({finding.id for finding in found}) <= 4
+    assert "equal_cards" in {finding.id for finding in found}

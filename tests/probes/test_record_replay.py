@@ -125,3 +125,13 @@ def test_tree_reads_below_its_root(tmp_path: Path) -> None:
     assert tree.names("/none") == ()
     assert tree.head("/sys/vendor", 2) == b"0x"
     assert tree.target("/sys/vendor") == "/sys/vendor"
+
+
+def test_file_that_may_not_be_read_is_recorded_as_such() -> None:
+    """The reason survives recording and replay: no permission is not "not there"."""
+    refused = RecordingTree(FakeTree({}, binary={"/dmi": Absence.NO_PERMISSION}))
+    assert refused.head("/dmi", 10) is Absence.NO_PERMISSION
+    system = SystemFacts(os="linux")
+    played = RecordedTree(RecordedMachine(system=system, files=refused.files))
+    assert played.head("/dmi", 10) is Absence.NO_PERMISSION
+    assert played.head("/other", 10) is Absence.NOT_SUPPORTED

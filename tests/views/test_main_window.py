@@ -1,11 +1,16 @@
 """The window: pages, keys, an orderly end."""
 
+from datetime import UTC, datetime
+
 import msgspec
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QMessageBox, QPushButton
 from pytestqt.qtbot import QtBot
 
+from app.domain.errors import ErrorInfo
+from app.domain.events import GenerationFinished
+from app.domain.machine import DriverReset, WindowsSettings
 from app.store.preferences import load_preferences
 from tests.fakes.gui_guard import GuiGuard
 from tests.fakes.session import FakeSession
@@ -114,3 +119,22 @@ def question(window: MainWindow, text: str) -> QPushButton:
     """Return a button of the open question."""
     boxes = [b for b in window.findChildren(QMessageBox) if b.isVisible()]
     return next(b for box in boxes for b in box.findChildren(QPushButton) if b.text() == text)
+
+
+def test_driver_reset_under_a_chat_reaches_the_advice(
+    window: MainWindow, session: FakeSession, qtbot: QtBot
+) -> None:
+    """After an answer broke off, what the session knows by then is shown."""
+    assert window.late is not None
+    at = datetime.now(UTC).isoformat()
+    log = (DriverReset(provider="nvlddmkm", event_id=153, time_utc=at),)
+    host = msgspec.structs.replace(
+        session.machine().host, os="windows", windows=WindowsSettings(resets=log)
+    )
+    session._machine = msgspec.structs.replace(session.machine(), host=host)
+    error = ErrorInfo(code="driver_reset", message="It was reset.", hint="Again.")
+    window.late.chat.scene.show_event(GenerationFinished(reason="error", n_prompt=0, error=error))
+    window.open_page("advice")
+    qtbot.waitUntil(
+        lambda: any("nvlddmkm 153" in label.text() for label in window.findChildren(QLabel))
+    )

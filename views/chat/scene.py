@@ -36,6 +36,7 @@ class Scene(QObject):
 
     Signals:
         changed: An answer began or ended.
+        engine_failed: An answer ended with an error of the engine.
         loaded_changed: ``DeviceMemory`` of the loaded model; empty = none is loaded.
         resume_requested: The user wants the last answer to go on.
         setup_requested: The user wants to choose another template.
@@ -43,6 +44,7 @@ class Scene(QObject):
 
     changed = Signal()
     loaded_changed = Signal(object)
+    engine_failed = Signal()
     resume_requested = Signal()
     setup_requested = Signal()
 
@@ -188,6 +190,8 @@ class Scene(QObject):
 
     def _problem(self, error: ErrorInfo) -> None:
         is_full = error.code == "context_full"
+        if not is_full:
+            self.engine_failed.emit()
         self._banner.show_error(error, "" if is_full else self.tr("Go On"))
 
     def _loading(self, event: TrialProgress) -> None:

@@ -3,20 +3,26 @@
 import os
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 from app.chat.neighbours import Neighbours
 from app.chat.slowness import MIN_TOK, SlowEvidence, slow_causes
 from app.domain.events import GenerationFinished, GenerationStarted, TokenGenerated
 from app.domain.machine import GpuSample, Machine, PowerSource
+from app.domain.resets import reset_between
 from app.domain.settings import Settings
 from app.domain.sweep import GOAL_WORKLOADS
 from app.store.records import Profile
 from views.chat.turns import Vitals
-from views.feed import TelemetryPort, merged
+from views.feed import TelemetryPort, merged, timely
 from views.port import ChatPort
 
 MIN_S = 3.0
 """A very slow answer need not have ``MIN_TOK`` tokens before its speed says something."""
+
+
+RECENT = timedelta(hours=1)
+"""Age up to which a driver's reset may still be why a card is slow."""
 
 
 class Watch:
@@ -35,6 +41,8 @@ class Watch:
         self._telemetry = telemetry
         self._profile = profile
         self._clock_s = clock_s
+        now = datetime.now(UTC)
+        self._reset = reset_between(machine.host, now - RECENT, now)
         self._keys, self._names = _devices(machine, chat.settings)
         self._neighbours = Neighbours({os.getpid(), *([chat.pid] if chat.pid else [])})
         self._neighbour: str | None = None
@@ -99,6 +107,7 @@ class Watch:
             names=self._names,
             shared_before=self._shared,
             neighbour=self._neighbour,
+            reset=self._reset,
             power_source=PowerSource.UNKNOWN if host is None else host.power_source,
         )
 
@@ -110,7 +119,7 @@ class Watch:
         return count / elapsed_s if is_enough and elapsed_s > 0 else None
 
     def _samples(self) -> tuple[GpuSample, ...]:
-        found = (merged(self._telemetry.latest(key)) for key in self._keys)
+        found = (merged(timely(self._telemetry, key)) for key in self._keys)
         return tuple(sample for sample in found if sample is not None)
 
 

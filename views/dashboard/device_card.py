@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
+from app.domain.machine import STALE
 from app.domain.units import MISSING
 from views.dashboard.strips import Strip, statistics
 from views.feed import TelemetryFeed
@@ -30,6 +31,8 @@ Span = tuple[float, float | None]
 MAX_COLUMNS = 3
 BANDED = ("clock_mhz", "power_w", "temp_c")
 """Strips that show when the device was slowed down."""
+REASON_OF = {"limited_most_pct": "limited_pct"}
+"""A figure made of another reading is absent for that one's reason."""
 
 
 class DeviceCard(Card):
@@ -93,6 +96,9 @@ class DeviceCard(Card):
         """
         length_s, end_s = span
         points_of = {field: feed.points(key, field, length_s, end_s) for field in self._strips}
+        for field, points in points_of.items():
+            if points and missing.get(REASON_OF.get(field, field)) == STALE:
+                points.append((0.0, None))  # the last reading is none of now
         slowed: tuple[Band, ...] = ()
         if any(field in self._strips for field in BANDED):
             slowed = bands_of(feed.points(key, "n_throttle", length_s, end_s))
@@ -102,7 +108,7 @@ class DeviceCard(Card):
             if statistics(points) is None:
                 continue  # this device does not tell; a capability that is not there is not shown
             shown.append(field)
-            reason = absence_text(missing.get(field, ""))
+            reason = absence_text(missing.get(REASON_OF.get(field, field), ""))
             strip.show_points(points, length_s, reason, slowed if field in BANDED else ())
         if shown:
             self.has_readings = True

@@ -13,9 +13,12 @@ from views.feed import TelemetryFeed
 from views.units import format_bytes
 from views.widgets.basics import Kit, text_label
 from views.widgets.memory_split import MemorySplit
-from views.words import throttle_text
+from views.words import absence_text, throttle_text
 
 translate = QCoreApplication.translate
+
+GONE = {"lost", "stale", "no_power", "driver_not_loaded", "version_mismatch"}
+"""Reasons for which a card that was seen cannot be read any more."""
 
 
 class GpuCard(DeviceCard):
@@ -54,12 +57,13 @@ class GpuCard(DeviceCard):
             self.hide_strips()
             self._memory.hide()
             return
-        self._note.setVisible(bool(self._lasting_note))
-        self._note.setText(self._lasting_note)
-        self.pill.show_state(*state_of(newest))
+        state, tone = state_of(newest)
+        reason = absence_text(newest.missing.get("busy_pct", "")) if tone == "bad" else ""
+        self._say(reason or self._lasting_note)
+        self.pill.show_state(state, tone)
         self.show_series(feed, self._gpu.key, span, newest.missing)
         self.set_limit("power_w", newest.power_limit_w)
-        facts = (gpu_facts(self._gpu), link_now(self._gpu, newest))
+        facts = (gpu_facts(self._gpu), link_now(self._gpu, newest), fan_now(newest))
         self.set_facts(" · ".join(fact for fact in facts if fact))
         total = self._gpu.info.vram_total_bytes if self._gpu.info else None
         self._memory.show_sample(newest, total, self._loaded)
@@ -91,6 +95,9 @@ def state_of(sample: GpuSample) -> tuple[str, str]:
         return translate("GpuCard", "throttled: {why}").format(
             why=throttle_text(sample.throttle)
         ), "warn"
+    gone = {sample.missing.get(field) for field in ("busy_pct", "power_w", "temp_c")} & GONE
+    if gone and sample.busy_pct is None:
+        return translate("GpuCard", "not answering"), "bad"
     if sample.busy_pct is None:
         return translate("GpuCard", "awake"), "good"
     return (
@@ -109,6 +116,16 @@ def link_now(gpu: Gpu, sample: GpuSample) -> str:
         return ""
     text = translate("GpuCard", "link now {gen} x{width}")
     return text.format(gen=sample.pcie_gen, width=sample.pcie_width)
+
+
+def fan_now(sample: GpuSample) -> str:
+    """Return how hard the fan works, as far as it is told."""
+    duty = None if sample.fan_pct is None else f"{sample.fan_pct:.0f} %"
+    turns = None
+    if sample.fan_rpm is not None:
+        turns = translate("GpuCard", "{n} rpm").format(n=f"{sample.fan_rpm:.0f}")
+    shown = ", ".join(x for x in (duty, turns) if x)
+    return translate("GpuCard", "fan {speed}").format(speed=shown) if shown else ""
 
 
 def gpu_name(gpu: Gpu) -> str:

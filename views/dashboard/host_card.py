@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import QCoreApplication
 
-from app.domain.machine import HostInfo, PowerSource
+from app.domain.machine import STALE, HostInfo, PowerSource
 from views.dashboard.device_card import DeviceCard, Span
 from views.dashboard.strips import host_strips
 from views.feed import HOST, TelemetryFeed
@@ -26,7 +26,9 @@ class HostCard(DeviceCard):
         newest = feed.latest_host()
         if newest is not None:
             self.show_power(newest.power_source)
-            self.show_series(feed, HOST, span, {})
+            fields = (strip.field for strip in self.quantities)
+            missing = dict.fromkeys(fields, STALE) if feed.is_host_stale() else {}
+            self.show_series(feed, HOST, span, missing)
 
     def show_power(self, source: PowerSource) -> None:
         """Say when the machine runs on battery: measurements differ then."""
@@ -38,17 +40,22 @@ class HostCard(DeviceCard):
 
 def host_facts(host: HostInfo) -> str:
     """Return what the machine is in one line."""
-    parts = []
+    parts: list[str] = []
     if host.cores_physical:
-        text = translate("HostCard", "{cores} cores, {threads} threads")
-        parts.append(
-            text.format(
-                cores=host.cores_physical, threads=host.cores_logical or host.cores_physical
-            )
-        )
+        parts += [_cores(host.cores_physical), _threads(host.cores_logical or host.cores_physical)]
     if host.ram_bytes:
         parts.append(translate("HostCard", "{size} RAM").format(size=format_bytes(host.ram_bytes)))
     parts.append(" ".join(x for x in (host.os.capitalize(), host.os_version) if x))
     if host.virtualization:
         parts.append(host.virtualization)
     return " · ".join(parts)
+
+
+def _cores(n: int) -> str:
+    several = translate("HostCard", "{n} cores").format(n=n)
+    return translate("HostCard", "1 core") if n == 1 else several
+
+
+def _threads(n: int) -> str:
+    several = translate("HostCard", "{n} threads").format(n=n)
+    return translate("HostCard", "1 thread") if n == 1 else several

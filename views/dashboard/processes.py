@@ -15,10 +15,16 @@ class ProcessTable(Table):
 
     def __init__(self, kit: Kit, device: str) -> None:
         """Build it empty."""
-        super().__init__(kit, "", ["", "", "", ""])
+        super().__init__(kit, "", ["", "", "", "", ""])
         self.setAccessibleName(self.tr("Programs on {device}").format(device=device))
         self.rows.set_headers(
-            [self.tr("Program"), self.tr("PID"), self.tr("GPU memory"), self.tr("Shared memory")]
+            [
+                self.tr("Program"),
+                self.tr("PID"),
+                self.tr("GPU memory"),
+                self.tr("Shared memory"),
+                self.tr("GPU time"),
+            ]
         )
         self.setFixedHeight(34 * kit.unit)
 
@@ -27,7 +33,7 @@ class ProcessTable(Table):
         if not self.isVisible():
             return
         if processes is None:
-            rows = [(absence_text("not_supported"), "", "", "")]
+            rows = [(absence_text("not_supported"), "", "", "", "")]
         else:
             largest = sorted(processes, key=lambda p: -(p.vram_bytes or 0))
             rows = [_row(process) for process in largest]
@@ -35,9 +41,10 @@ class ProcessTable(Table):
             self.set_rows(rows)
 
 
-def _row(process: GpuProcess) -> tuple[str, str, str, str]:
+def _row(process: GpuProcess) -> tuple[str, str, str, str, str]:
+    busy = "—" if process.busy_pct is None else f"{process.busy_pct:.0f} %"
     name = "RigTune" if process.pid == os.getpid() else process.name or "—"
     return (
         name, str(process.pid), format_bytes(process.vram_bytes),
-        format_bytes(process.shared_bytes),
+        format_bytes(process.shared_bytes), busy,
     )  # fmt: skip

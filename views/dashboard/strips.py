@@ -60,6 +60,9 @@ def gpu_strips(info: GpuInfo | None) -> tuple[Strip, ...]:
             limit_name=translate("Strips", "limit"),
         ),
         "clock_mhz": StripInfo(name=translate("Strips", "Core clock"), color="decode", unit="MHz"),
+        "limited_most_pct": StripInfo(
+            name=translate("Strips", "Time held back"), color="heat", unit="%", top=100.0
+        ),
         "shared_used_bytes": StripInfo(
             name=translate("Strips", "Shared memory"), color="memory", unit=small, scale=per_small
         ),

@@ -267,3 +267,21 @@ def test_one_of_something_is_not_told_as_many(language: str) -> None:
             assert f"{number} reports" not in text
             assert f"{number} instances" not in text
             assert f"{number} processors" not in text
+
+
+@pytest.mark.parametrize(
+    ("shares", "fires"),
+    [
+        ({"sw_thermal": 30.0}, {"too_hot"}),
+        ({"sw_thermal": 2.0}, set()),
+        ({"sw_power_cap": 60.0}, {"at_power_limit"}),
+        ({"sw_power_cap": 10.0}, set()),
+        ({"hw_power_brake": 9.0}, {"power_brake"}),
+    ],
+)
+def test_time_held_back_counts_although_no_reason_shows(
+    shares: dict[str, float], fires: set[str]
+) -> None:
+    """Between two looks a card may be slowed down unseen; a blip is not worth a word."""
+    found = ids(s.seen(limited_pct=shares, throttle=()))
+    assert found & {"too_hot", "at_power_limit", "power_brake"} == fires

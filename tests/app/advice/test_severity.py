@@ -11,7 +11,8 @@ from tests.fakes.recorded import MACHINES, situation_of
 HEALTHY = (
     *("nvidia-desktop", "amd-desktop", "intel-arc", "windows-desktop", "twin-3090", "gb10"),
     *("two-nvidia", "windows-apu", "windows-no-gpu", "jetson", "mig-server", "h200-vm", "wsl2"),
-    *("egpu-laptop", "amd-apu", "hybrid-amd-nvidia"),
+    *("egpu-laptop", "amd-apu", "hybrid-amd-nvidia", "hybrid-awake", "no-gpu", "intel-b580"),
+    *("amd-no-rebar", "dgpu-switched-off"),
 )
 EXPECTED = {
     "driver-mismatch": {"driver_mismatch"},
@@ -32,7 +33,7 @@ EXPECTED = {
     "no-driver": {"no_nvidia_driver"},
     "wsl2": {"in_wsl"},
     "jetson": {"unified_memory"},
-    "numa-server": {"several_nodes"},
+    "numa-server": {"several_nodes", "driver_unloads"},
     "container": {"in_container", "no_gpu", "little_ram"},
 }
 

@@ -41,7 +41,7 @@ def test_languages_have_the_same_placeholders(language: str) -> None:
 def test_every_rule_has_its_sentences() -> None:
     """A rule says what is the matter and what to do; no sentence is left without a rule."""
     rules = {rule.id for rule in RULES}
-    variants = {f"{rule}_{system}" for rule in rules for system in SYSTEMS}
+    variants = {f"{rule}_{variant}" for rule in rules for variant in (*SYSTEMS, "bare")}
     texts = catalogue(FALLBACK)
     for section in ("finding", "remedy"):
         assert set(texts[section]) - variants == rules
@@ -86,6 +86,38 @@ def test_values_are_shown_in_three_digits() -> None:
     assert show(None) == "—"
     assert show(0.12345) == "0.123"
     assert show(33) == "33"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_unknown_figure_is_left_out_of_a_sentence(language: str) -> None:
+    """A reading that is not there leaves a whole sentence, not "(— °C)"."""
+    cases: tuple[tuple[str, dict[str, str | float | None]], ...] = (
+        ("too_hot", {"gpu": "A", "temp_c": None}),
+        ("at_power_limit", {"gpu": "A", "power_w": 5.0, "limit_w": None}),
+        ("near_slowdown", {"gpu": "A", "margin_c": 2.0, "temp_c": None}),
+    )
+    for code, data in cases:
+        text = render("finding", code, data, language)
+        assert "—" not in text
+        assert "A" in text
+    assert "90" in render("finding", "too_hot", {"gpu": "A", "temp_c": 90.0}, language)
+
+
+def test_bare_sentences_only_leave_something_out() -> None:
+    """A bare variant has a full one, and uses fewer of its figures, in every language."""
+    for language in LANGUAGES:
+        for texts in catalogue(language).values():
+            for code in (code for code in texts if code.endswith("_bare")):
+                full = placeholders(texts[code.removesuffix("_bare")])
+                assert placeholders(texts[code]) < full, code
+
+
+def test_nouns_follow_their_number() -> None:
+    """One thread, two threads."""
+    data = {"instead": 4, "gain_pct": 3.0}
+    one = render("reason", "threads_chosen", data | {"n_threads": 1})
+    assert one.startswith("1 CPU thread: ")
+    assert render("reason", "threads_chosen", data | {"n_threads": 2}).startswith("2 CPU threads:")
 
 
 def test_rules_name_public_sources() -> None:

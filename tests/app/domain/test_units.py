@@ -2,7 +2,15 @@
 
 import pytest
 
-from app.domain.units import GIB, MIB, format_bytes, format_seconds, format_tok_s, significant
+from app.domain.units import (
+    GIB,
+    MIB,
+    counted,
+    format_bytes,
+    format_seconds,
+    format_tok_s,
+    significant,
+)
 
 
 @pytest.mark.parametrize(
@@ -43,3 +51,10 @@ def test_durations_choose_their_unit() -> None:
     assert format_seconds(3.21) == "3.2\u00a0s"
     assert format_seconds(45.4) == "45\u00a0s"
     assert format_seconds(600) == "10\u00a0min"
+
+
+def test_nouns_follow_their_number() -> None:
+    """One is singular, none and several are plural, whatever the noun."""
+    shown = [counted(n, "layer") for n in (0, 1, 2, 1500)]
+    assert shown == ["0 layers", "1 layer", "2 layers", "1,500 layers"]
+    assert counted(2, "profile was", "profiles were") == "2 profiles were"

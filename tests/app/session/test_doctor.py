@@ -1,5 +1,7 @@
 """The self-test in a downloaded program: what it may not ask for, and what it must notice."""
 
+import errno
+import os
 import sys
 from pathlib import Path
 
@@ -10,8 +12,13 @@ from app.domain.finding import Check, CheckStatus
 from app.domain.machine import Machine
 from app.library import demo_model
 from app.library.demo import DEMO_PACKAGE
+from app.rig.lease import Lease
+from app.rig.process import Launch
 from app.runtime import FILE_LIST
 from app.session.doctor import examine
+from app.session.here import Here
+from app.session.selftest import self_test
+from tests.fakes.recorded import RecordedMachine
 
 
 def checks() -> dict[str, Check]:
@@ -55,3 +62,41 @@ def test_a_file_that_was_taken_away_is_a_problem(
     check = checks()["installation"]
     assert check.status is CheckStatus.PROBLEM
     assert "libllama.so" in check.text
+
+
+def test_home_that_cannot_be_written_is_a_failed_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is listed with what to do, and the other steps are still tried."""
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    monkeypatch.setenv("RIGTUNE_HOME", str(tmp_path / "file" / "home"))
+    here = Here(RecordedMachine("no-gpu"), None, Launch(command=("/no/such/program",)))
+    steps = self_test(here, lambda: ())
+    found = {step.id: step for step in steps}
+    for name in ("lock", "folder"):
+        assert found[name].status is CheckStatus.PROBLEM
+        assert "RIGTUNE_HOME" in found[name].hint
+    assert "model" in found
+
+
+def test_full_disk_is_noticed_although_the_folder_is_there(
+    without_demo: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder may look fine on a disk without room: something is written to find out."""
+
+    def full(_fd: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    assert checks()["folder"].status is CheckStatus.OK
+    monkeypatch.setattr("app.runtime.os.fsync", full)
+    check = checks()["folder"]
+    assert check.status is CheckStatus.PROBLEM
+    assert "full" in check.text
+
+
+def test_another_rigtune_at_work_is_no_failed_step(tmp_path: Path, without_demo: None) -> None:
+    """Two self-tests at once would falsify each other: the second does not begin."""
+    here = Here(RecordedMachine("no-gpu"), None, Launch(command=("/no/such/program",)))
+    with Lease("tune"), pytest.raises(EnvironmentProblem) as caught:
+        next(iter(self_test(here, lambda: ())))
+    assert caught.value.info.code == "busy"

@@ -1,5 +1,6 @@
 """The engine beside a recorded machine: complete, without other computers' addresses."""
 
+import threading
 from pathlib import Path
 
 import msgspec
@@ -7,6 +8,9 @@ import pytest
 
 from app.domain.errors import EnvironmentProblem
 from app.domain.machine import EngineDevice, EngineInfo, GpuKind
+from app.domain.settings import Settings
+from app.domain.sweep import Goal, SweepRequest
+from app.domain.trial import TrialRequest, Workload
 from app.session import Session
 from app.session.recording import FILE_NAME, read_engine, write_engine
 from probes import registry
@@ -84,7 +88,19 @@ def test_a_replay_shows_engine_names_on_their_cards() -> None:
 def test_nothing_is_measured_on_a_recording() -> None:
     """The card it shows is not in this machine: no command starts work there."""
     session = Session(registry, replay=str(MACHINES / "nvidia-desktop"))
-    for do in (lambda: list(session.doctor()), lambda: session.read_speeds("demo")):
+    settings = Settings(n_gpu_layers=0, n_ctx=512)
+    request = TrialRequest(stage="bench", settings=settings, workload=Workload())
+    never = threading.Event()
+    commands = (
+        lambda: list(session.doctor()),
+        lambda: session.read_speeds("demo"),
+        lambda: list(session.bench("demo", request)),
+        lambda: list(session.tune("demo", SweepRequest(goal=Goal.CHAT), cancel=never)),
+        lambda: list(session.sweep_caps("demo", settings, cancel=never)),
+        lambda: session.chat("demo"),
+        lambda: session.serve("demo"),
+    )
+    for do in commands:
         with pytest.raises(EnvironmentProblem) as caught:
             do()
         assert caught.value.info.code == "recorded_machine"

@@ -8,9 +8,9 @@ import pytest
 
 from probes.reading import Absence
 from probes.smbios import memory_modules, structures
-from probes.windows import d3dkmt, devices, dxgi, events, pdh, processor
+from probes.windows import d3dkmt, devices, dxgi, events, layout, pdh
 from probes.windows.dll import Guid, Luid, function, guid, library
-from probes.windows.facts import CoreFacts
+from probes.windows.facts import CacheFacts, CoreFacts
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def core(efficiency: int, *groups: tuple[int, int]) -> bytes:
 def test_cores_with_groups_and_classes() -> None:
     """Efficiency class and processors of each core, beyond the first group of 64 too."""
     data = core(1, (0b11, 0)) + core(0, (0b1, 1)) + struct.pack("<II", 3, 8)
-    assert processor.parse_cores(data + bytes(64)) == (
+    assert layout.parse_cores(data + bytes(64)) == (
         CoreFacts(efficiency=1, cpus=(0, 1)),
         CoreFacts(efficiency=0, cpus=(64,)),
     )
@@ -90,12 +90,46 @@ def test_cores_with_groups_and_classes() -> None:
 @pytest.mark.parametrize("cut", [0, 5, 20, 47])
 def test_cut_core_tables_end_quietly(cut: int) -> None:
     """A damaged table gives what was whole."""
-    assert processor.parse_cores(core(1, (1, 0))[:cut]) == ()
+    assert layout.parse_cores(core(1, (1, 0))[:cut]) == ()
 
 
 def test_core_table_with_a_size_of_zero_ends() -> None:
     """An entry that claims no size must not be read for ever."""
-    assert processor.parse_cores(bytes(200)) == ()
+    assert layout.parse_cores(bytes(200)) == ()
+
+
+def cache(level: int, size: int, kind: int, mask: int, count: int = 1) -> bytes:
+    body = struct.pack("<BBHII18xH", level, 8, 64, size, kind, count) + struct.pack(
+        "<QH6x", mask, 0
+    )
+    return struct.pack("<II", 2, 8 + len(body)) + body
+
+
+def test_caches_that_hold_data() -> None:
+    """Level, size and processors; instructions do not count, an older system gives no count."""
+    data = cache(1, 32768, 1, 3) + cache(2, 1 << 20, 0, 3, count=0) + cache(3, 32 << 20, 0, 0xFF)
+    assert layout.parse_caches(core(1, (1, 0)) + data) == (
+        CacheFacts(level=2, n_bytes=1 << 20, cpus=(0, 1)),
+        CacheFacts(level=3, n_bytes=32 << 20, cpus=tuple(range(8))),
+    )
+
+
+def node(number: int) -> bytes:
+    body = struct.pack("<I18xH", number, 1) + struct.pack("<QH6x", 1, 0)
+    return struct.pack("<II", 1, 8 + len(body)) + body
+
+
+def test_memory_nodes_are_counted_once() -> None:
+    """A node over several processor groups may be listed more than once."""
+    assert layout.parse_nodes(node(0) + node(1) + node(1)) == 2
+
+
+@pytest.mark.parametrize("cut", [0, 7, 11, 30])
+def test_cut_cache_and_node_tables_end_quietly(cut: int) -> None:
+    """A damaged table gives what was whole, and never reads past its end."""
+    assert layout.parse_caches(cache(3, 1, 0, 1)[:cut]) == ()
+    assert layout.parse_nodes(node(0)[:cut]) == 0
+    assert layout.parse_nodes(node(0) + node(1)[:cut]) == 1
 
 
 def module(size: int, speed: int, configured: int | None = None) -> bytes:
@@ -121,6 +155,22 @@ def test_damaged_firmware_tables_say_nothing(table: bytes) -> None:
     """Short, zero, oversized and ended tables name no module."""
     assert memory_modules(table) is None
     assert isinstance(structures(table), list)
+
+
+def of_kind(kind: int) -> bytes:
+    body = bytearray(module(8192, 5600))
+    body[18] = kind
+    return bytes(body)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "name"), [((34, 34), "DDR5"), ((26, 34), None), ((2,), None), ((35,), "LPDDR5")]
+)
+def test_kind_of_memory_where_all_modules_agree(kinds: tuple[int, ...], name: str | None) -> None:
+    """A kind that is unknown, or mixed, is not named."""
+    found = memory_modules(b"".join(map(of_kind, kinds)))
+    assert found is not None
+    assert found.kind == name
 
 
 def test_unknown_speeds_are_not_numbers() -> None:

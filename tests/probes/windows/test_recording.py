@@ -4,7 +4,7 @@ import msgspec
 
 from app.domain.machine import DriverReset
 from probes.reading import Absence
-from probes.windows.facts import CoreFacts, DeviceFacts
+from probes.windows.facts import CacheFacts, CoreFacts, DeviceFacts
 from probes.windows.recording import RecordedWindows, WindowsRecording, take
 from probes.windows.settings import GRAPHICS, PREFERENCES
 from tests.fakes.windows import RADEON, dword, text, windows
@@ -18,6 +18,8 @@ def test_recording_gives_the_same_answers() -> None:
         graphics={"TdrDelay": dword(9)},
         devices=(DeviceFacts(instance_id=r"PCI\VEN_1002&DEV_7480\4&1a", bus=3),),
         cores=(CoreFacts(efficiency=1, cpus=(0, 1)),),
+        caches=(CacheFacts(level=3, n_bytes=1 << 25, cpus=(0, 1)),),
+        n_nodes=2,
         features=("avx",),
         resets=(DriverReset(provider="Display", event_id=4101),),
     )
@@ -28,6 +30,8 @@ def test_recording_gives_the_same_answers() -> None:
     assert played.performance(RADEON.luid) == door.performance(RADEON.luid)
     assert played.value(GRAPHICS, "TdrDelay") == dword(9)
     assert played.cores() == door.cores()
+    assert played.caches() == door.caches()
+    assert played.n_nodes() == 2
     assert played.features() == ("avx",)
     assert played.resets() == door.resets()
 

@@ -1,11 +1,12 @@
 """Readings while a model answers: the devices it uses, compared with how they were."""
 
 import time
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 
 from app.domain.events import GenerationStarted, TokenGenerated
-from app.domain.machine import GpuProcess
+from app.domain.machine import DriverReset, GpuProcess, WindowsSettings
 from app.domain.units import MIB
 from tests.fakes import window_data as data
 from tests.fakes.session import FakeSession
@@ -91,3 +92,31 @@ def test_model_on_the_cpu_watches_no_card() -> None:
     assert seen.look().power_w is None
     answered(seen, clock, 4.0)
     assert [cause.code for cause in seen.look().causes] == ["cpu_layers"]
+
+
+def test_slow_answer_after_a_driver_reset_says_so() -> None:
+    """A reset within the last hour is a reason, one of yesterday is none."""
+    for hours, codes in ((0.2, ["driver_reset"]), (30.0, ["unexplained"])):
+        at = (datetime.now(UTC) - timedelta(hours=hours)).isoformat()
+        log = (DriverReset(provider="Display", event_id=4101, time_utc=at),)
+        host = msgspec.structs.replace(data.MACHINE.host, windows=WindowsSettings(resets=log))
+        machine = msgspec.structs.replace(data.MACHINE, host=host)
+        session, clock = FakeSession(), Clock()
+        (profile,) = session.profiles()
+        profile = msgspec.structs.replace(profile, goal="chat")
+        seen = Watch(session.chat("demo"), machine, session.fake_telemetry, profile, clock)
+        answered(seen, clock, 12.0)
+        assert [cause.code for cause in seen.look().causes] == codes
+
+
+def test_reading_of_long_ago_explains_nothing() -> None:
+    """While the driver hangs, the last temperature is not blamed for an answer of now."""
+    session, clock = FakeSession(), Clock()
+    seen = watch(session, clock)
+    hot = msgspec.structs.replace(session.fake_telemetry.samples[-1], throttle=("hw_thermal",))
+    session.fake_telemetry.samples.append(hot)
+    session.fake_telemetry.is_stalled = True
+    answered(seen, clock, 12.0)
+    vitals = seen.look()
+    assert [cause.code for cause in vitals.causes] == ["unexplained"]
+    assert vitals.power_w is None

@@ -7,13 +7,15 @@ import msgspec
 from pytestqt.qtbot import QtBot
 
 from app.domain.errors import EnvironmentProblem
-from app.domain.machine import Machine
+from app.domain.machine import Machine, PowerState
+from probes.reading import Absence, gpu_sample
 from tests.fakes import window_data as data
 from tests.fakes.gui_guard import GuiGuard
+from tests.fakes.odd_machines import LISTED, seen, sixteen
 from tests.fakes.session import FakeSession
 from tests.views.conftest import OpenWindow
 from views.dashboard.gpu_card import GpuCard, gpu_facts
-from views.dashboard.host_card import HostCard
+from views.dashboard.host_card import HostCard, host_facts
 from views.main_window import MainWindow
 
 
@@ -171,3 +173,85 @@ def test_narrowed_link_is_said(window: MainWindow, session: FakeSession, qtbot: 
     telemetry = session.fake_telemetry
     telemetry.push(msgspec.structs.replace(telemetry.samples[-1], pcie_gen=1, pcie_width=8))
     qtbot.waitUntil(lambda: "link now 1 x8" in card(window, 0)._facts.text())
+
+
+def test_fan_and_time_held_back_are_shown(
+    window: MainWindow, session: FakeSession, qtbot: QtBot
+) -> None:
+    """The fan stands with the facts; how long clocks were held back is a curve."""
+    telemetry = session.fake_telemetry
+    limited = {"sw_power_cap": 40.0, "sw_thermal": 5.0}
+    newest = msgspec.structs.replace(
+        telemetry.samples[-1], fan_pct=55.0, fan_rpm=1450.0, limited_pct=limited
+    )
+    telemetry.push(newest)
+    qtbot.waitUntil(lambda: "fan 55 %, 1450 rpm" in card(window, 0)._facts.text())
+    strip = card(window, 0)._strips["limited_most_pct"]
+    qtbot.waitUntil(lambda: strip._value.text() == "40\u00a0%")
+
+
+def test_load_of_programs_is_listed(window: MainWindow, session: FakeSession, qtbot: QtBot) -> None:
+    """A program's share of the GPU's time stands beside its memory, unknown as a dash."""
+    window.dashboard._processes.click()
+    telemetry = session.fake_telemetry
+    programs = telemetry.samples[-1].processes
+    assert programs is not None
+    busy = (msgspec.structs.replace(programs[0], busy_pct=61.4), *programs[1:])
+    telemetry.push(msgspec.structs.replace(telemetry.samples[-1], processes=busy))
+    table = card(window, 0).processes
+    qtbot.waitUntil(lambda: {row[4] for row in table.rows.rows} == {"61 %", "—"})
+
+
+def test_sixteen_cards_have_room(open_window: OpenWindow, qtbot: QtBot) -> None:
+    """Each card of a server has its place on the page, and the page scrolls."""
+    machine = seen(sixteen(), LISTED).machine
+    window = open_window(FakeSession(machine))
+    qtbot.waitUntil(lambda: len(window.dashboard._cards_shown) == 17)
+    shown = [c for c in window.dashboard._cards_shown if isinstance(c, GpuCard)]
+    assert len({c.key for c in shown}) == 16
+    assert all(c.isVisible() and c.height() >= c.minimumSizeHint().height() for c in shown)
+    tops = sorted(c.mapTo(window, c.rect().topLeft()).y() for c in shown)
+    assert len(set(tops)) == 16
+
+
+def test_card_that_vanishes_between_readings_is_called_gone(
+    window: MainWindow, session: FakeSession, qtbot: QtBot
+) -> None:
+    """No old number stands for a card that was unplugged; back again it is read again."""
+    telemetry = session.fake_telemetry
+    before = telemetry.samples[-1]
+    lost = gpu_sample(before.key, before.t_ns, PowerState.UNKNOWN, {}, default=Absence.LOST)
+    telemetry.push(msgspec.structs.replace(lost, t_ns=time.perf_counter_ns()))
+    gone = card(window, 0)
+    qtbot.waitUntil(lambda: gone.pill.text == "not answering")
+    assert "device is gone" in gone._note.text()
+    assert gone._strips["temp_c"]._value.text() == "—"
+    telemetry.push(msgspec.structs.replace(before, t_ns=time.perf_counter_ns()))
+    qtbot.waitUntil(lambda: gone.pill.text != "not answering")
+    assert "device is gone" not in gone._note.text()
+
+
+def test_reading_that_does_not_come_is_not_shown_as_now(
+    window: MainWindow, session: FakeSession, qtbot: QtBot
+) -> None:
+    """While a driver hangs the numbers give way to a dash with the reason, and come back."""
+    telemetry = session.fake_telemetry
+    strip = card(window, 0)._strips["temp_c"]
+    qtbot.waitUntil(lambda: strip._value.text() not in {"", "—"})
+    telemetry.is_stalled = True
+    window.dashboard._refresh()
+    assert strip._value.text() == "—"
+    assert "does not answer in time" in strip._value.toolTip() + strip.accessibleName()
+    assert card(window, 0).pill.text == "not answering"
+    host = window.dashboard._cards_shown[-1]
+    assert isinstance(host, HostCard)
+    assert host._strips["cpu_busy_pct"]._value.text() == "—"
+    telemetry.is_stalled = False
+    window.dashboard._refresh()
+    assert strip._value.text() != "—"
+
+
+def test_one_core_is_singular() -> None:
+    """The line below the processor's name is in grammar."""
+    host = msgspec.structs.replace(data.HOST, cores_physical=1, cores_logical=2)
+    assert host_facts(host).startswith("1 core · 2 threads")
