@@ -2,8 +2,12 @@
 
 from collections.abc import Callable
 
+import msgspec
+
 from app.domain.record import Record
+from app.power.cooling import Known, recall
 from app.power.governor import govern, release, settle
+from app.power.known import known_of
 from app.power.records import (
     Action,
     GovernedDevice,
@@ -19,6 +23,7 @@ from tests.fakes.thermal_cards import Card
 from tests.fakes.thermal_plant import Plant, Work
 
 WINDOW_S = 600
+replace = msgspec.structs.replace
 
 
 class Moment(Record, frozen=True, kw_only=True):
@@ -44,20 +49,25 @@ class Run:
         device: GovernedDevice | None = None,
         is_governed: bool = True,
         work: Callable[[int], Work] = lambda t: "prefill" if t % 60 < 3 else "decode",
+        known: Known | None = None,
     ) -> None:
         self.plant = plant
         self.wish = wish or Wish()
         self.device = device or plant.device()
         self.is_governed = is_governed
         self.work = work
-        self.state = GovernorState()
+        # as after a day, so that the device is cold
+        self.state = GovernorState(cooling=recall(known, 86400.0))
         self.found_w = plant.limit_w
         self.moments: list[Moment] = []
         self._tokens = 0.0
         self.break_reading: Callable[[Reading], Reading] = lambda r: r
 
     def go(self, seconds: int) -> "Run":
-        """Let time pass."""
+        """Let time pass; the first reading is taken before anything runs, as the keeper does."""
+        if self.is_governed and self.state.t_s is None:
+            first = replace(self.break_reading(self.plant.reading()), active=False)
+            self.state, _ = govern(self.device, self.wish, self.state, first, self.plant.t_s)
         for _ in range(seconds):
             self.plant.advance(self.work(int(self.plant.t_s)), self.state.knobs.duty)
             actions: tuple[Action, ...] = ()
@@ -90,6 +100,10 @@ class Run:
                     self.plant.lock_mhz = None
                 case _:
                     pass  # the duty is read from the state; a lost device takes no orders
+
+    def learnt(self) -> Known | None:
+        """Return what a later session of this device begins with."""
+        return known_of(self.state, self.device, self.wish, self.plant.reading(), at_s=0.0)
 
     def changes(self) -> list[Moment]:
         """Return the moments in which something was turned."""
