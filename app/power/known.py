@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 
+from app.domain.errors import EnvironmentProblem
 from app.domain.record import encode_json
 from app.power.cooling import Known
 from app.power.records import GovernedDevice, Reading, Wish
@@ -41,7 +42,7 @@ class Coolers:
         if not is_sure and len(rest) < len(earlier):
             return
         learnt[key] = (*rest, known)[-KEPT_MAX:]
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(EnvironmentProblem):
             atomic_write(self._path, encode_json(learnt))
 
     def _read(self) -> Learnt:

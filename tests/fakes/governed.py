@@ -110,12 +110,12 @@ class Run:
         return [m for m in self.moments if m.actions]
 
     def ms_per_token(self, start: int, end: int) -> float:
-        """Return the mean time per token between two seconds, ms."""
-        part = self.moments[start:end]
-        return 1000.0 * len(part) / sum(m.tokens for m in part)
+        """Return the mean time per token while writing between two seconds, ms; pauses count."""
+        part = [m.tokens for m in self.moments[start:end] if m.tokens > 0]
+        return 1000.0 * len(part) / sum(part) if part else 0.0
 
     def drift_frac(self) -> float:
-        """Return how much slower the slowest ten minutes were than the first ten."""
+        """Return how much slower the slowest ten minutes were than the first ten (in writing)."""
         first = self.ms_per_token(0, WINDOW_S)
         later = range(WINDOW_S, len(self.moments) - WINDOW_S + 1, WINDOW_S)
         return max(self.ms_per_token(t, t + WINDOW_S) for t in later) / first - 1.0
@@ -174,4 +174,5 @@ def _settled(card: Card, ambient_c: float, knob: Knob, share: float) -> tuple[fl
             begin_tok = plant.tokens
         plant.advance("prefill" if second % 60 < 3 else "decode", duty)
         temps.append(plant.die_c)
-    return sum(temps[-3600:]) / 3600, 1000.0 * 3600 / (plant.tokens - begin_tok)
+    n_writing_s = 3600 * 57 / 60
+    return sum(temps[-3600:]) / 3600, 1000.0 * n_writing_s / (plant.tokens - begin_tok)
