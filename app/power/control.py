@@ -10,7 +10,7 @@ from app.domain.record import Record
 from app.domain.sweep import Reason
 from app.power.changes import Change, ChangeLog, now_utc
 from app.power.client import LEASE_S, HelperClient, HelperGone
-from app.power.cooling import recall
+from app.power.cooling import Cooling, recall
 from app.power.devices import check_cap
 from app.power.governor import govern, release, settle
 from app.power.holding import relearn
@@ -132,6 +132,15 @@ class PowerControl:
             check_cap(self._device, wish.cap_w)
         self._wish = wish
 
+    @property
+    def cooling(self) -> Cooling:
+        """What is known of the device's cooler."""
+        return self._state.cooling
+
+    def learn_from(self, cooling: Cooling) -> None:
+        """Go on with what an earlier control saw of the same device; it is warm by now."""
+        self._state = msgspec.structs.replace(self._state, cooling=cooling.turned())
+
     def tick(self, reading: Reading) -> PowerStatus:
         """Take one reading, act on it, renew the lease, and return the status line."""
         now_s = self._clock()
@@ -181,7 +190,8 @@ class PowerControl:
         wanted = (targets(self._device, self._wish, reading)[0], reading.profile)
         if self._coolers is None or wanted == self._recalled:
             return
-        is_first, self._recalled = self._recalled is None, wanted
+        is_first = self._recalled is None and self._state.cooling.room_c is None
+        self._recalled = wanted
         known = self._coolers.find(self._device.key, *wanted)
         if known is not None and is_first:
             self._state = msgspec.structs.replace(self._state, cooling=recall(known, time.time()))

@@ -30,6 +30,9 @@ SEEN_MIN_S = 60.0
 WARM_MIN_C = 8.0
 """Too little above the room to tell degrees per watt."""
 
+ROOM_MAX_C = 40.0
+"""A device that is warmer than this at first has worked before (or stops its fan): no room is."""
+
 LONG_IDLE_S = 1800.0
 COLD_AGE_S = 3600.0
 
@@ -148,7 +151,7 @@ def observe(
     """
     room, idle_s = cooling.room_c, 0.0 if active else cooling.idle_s + dt_s
     if room is None or temp_c < room or idle_s > LONG_IDLE_S:
-        room = temp_c
+        room = min(temp_c, ROOM_MAX_C)
     if power_w is None or dt_s <= 0:
         return replace(cooling, room_c=room, idle_s=idle_s)
     work_w, work_s = cooling.work_w, cooling.work_s

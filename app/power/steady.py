@@ -79,7 +79,7 @@ def adopt(cooling: Cooling, steady: Steady, sensed: Sensed, target_c: float) -> 
     """Return the cooler with what is seen of it taken over, where that can be trusted.
 
     Warming up shows too little (the fan is slow still, the case cool), so more degrees per watt are
-    believed once it is too warm (nearly, before a draw was found), and fewer once it is warm through.
+    believed once it is too warm (nearly, before a draw was found), fewer once it is warm through.
     """
     fitted, error = cooling.fitted(), sensed.error_c
     if fitted is None or error is None or cooling.room_c is None:

@@ -63,3 +63,8 @@ def test_a_room_as_warm_as_the_target_carries_nothing() -> None:
     """No figure comes of a division by next to nothing."""
     assert Cooling(room_c=70.0, c_per_w=0.5).carried_w(74.0) is None
     assert Cooling(room_c=24.0, c_per_w=0.5).carried_w(74.0) == pytest.approx(100.0)
+
+
+def test_a_hot_start_is_not_taken_for_the_room() -> None:
+    """After a search or another model the device is warm, and nothing was learnt yet."""
+    assert observe(Cooling(), 71.0, 90.0, 0.0, active=False).room_c == 40.0
