@@ -76,6 +76,7 @@ class Cooling(Record, frozen=True, kw_only=True):
         sums: Sums of squares and products of each of them with the rise, older ones fading.
         seen_s: Seconds of work seen.
         idle_s: Seconds without work until now.
+        busy_s: Seconds of work without a pause until now.
         work_w: Mean draw while it works, since a knob was last turned.
         work_s: Seconds of that.
         wait_s: Seconds since it was last looked at.
@@ -91,6 +92,7 @@ class Cooling(Record, frozen=True, kw_only=True):
     sums: tuple[Sums, ...] = ((0.0, 0.0, 0.0),) * len(SINK_S)
     seen_s: float = 0.0
     idle_s: float = 0.0
+    busy_s: float = 0.0
     work_w: float | None = None
     work_s: float = 0.0
     wait_s: float = 0.0
@@ -150,17 +152,18 @@ def observe(
         active: Whether the engine works.
     """
     room, idle_s = cooling.room_c, 0.0 if active else cooling.idle_s + dt_s
+    busy_s = cooling.busy_s + dt_s if active else 0.0
     if room is None or temp_c < room or idle_s > LONG_IDLE_S:
         room = min(temp_c, ROOM_MAX_C)
     if power_w is None or dt_s <= 0:
-        return replace(cooling, room_c=room, idle_s=idle_s)
+        return replace(cooling, room_c=room, idle_s=idle_s, busy_s=busy_s)
     work_w, work_s = cooling.work_w, cooling.work_s
     if active:
         work_s += dt_s
         before = power_w if work_w is None else work_w
         work_w = before + max(dt_s / work_s, min(1.0, dt_s / WORK_S)) * (power_w - before)
     cooling = replace(
-        cooling, room_c=room, idle_s=idle_s, work_w=work_w, work_s=work_s,
+        cooling, room_c=room, idle_s=idle_s, busy_s=busy_s, work_w=work_w, work_s=work_s,
         wait_s=cooling.wait_s + dt_s, wait_j=cooling.wait_j + dt_s * power_w,
     )  # fmt: skip
     return cooling if cooling.wait_s < STEP_S else _look(cooling, temp_c - room, active=active)

@@ -44,6 +44,7 @@ UPPER_C, LOWER_C = 1.0, -2.5
 """Excess above which to back off, and below which to recover; between them nothing happens."""
 
 LOOK_AHEAD_S = 60.0
+BUSY_S, OLD_S = 120.0, 1800.0
 GAP_S = 30.0
 IDLE_S = 600.0
 EMERGENCY = {"hw_thermal", "hw_power_brake"}
@@ -181,7 +182,7 @@ def _follow_heat(
         state = count_over(state, error, now_s, nothing_left=action is None)
     elif above_cap(device, wish, knobs, offered) and may_turn(state, now_s, -1):
         action = cap(device, wish)
-    elif max(error, coming) < LOWER_C and may_turn(state, now_s, 1):
+    elif max(error, coming) < LOWER_C and may_turn(state, now_s, 1) and _is_telling(state, now_s):
         state = replace(state, over_since_s=None)
         spare = -max(error, coming)
         action = raise_(device, wish, knobs, spare, share_up(spare, sensed))
@@ -202,6 +203,12 @@ def _is_emergency(device: GovernedDevice, sensed: Sensed, reading: Reading) -> b
         return True
     limit, temp = usable(device.slowdown_c), sensed.raw_c
     return limit is not None and temp is not None and temp >= limit + EMERGENCY_C
+
+
+def _is_telling(state: GovernorState, now_s: float) -> bool:
+    """Whether it is cool for want of heat, not for a pause that just was (or that was long ago)."""
+    is_old = state.changed_s is None or now_s - state.changed_s >= OLD_S
+    return state.cooling.busy_s >= BUSY_S or is_old
 
 
 def _blind(state: GovernorState, now_s: float) -> Decision:

@@ -356,6 +356,16 @@ def test_another_mode_underway_settles_anew() -> None:
     assert is_settled(run.go(3600))
 
 
+@pytest.mark.parametrize("card", [RTX_3090, LAPTOP_4060], ids=lambda c: c.name)
+@pytest.mark.parametrize("mode", Mode)
+def test_pauses_are_not_followed(card: Card, mode: Mode) -> None:
+    """Two minutes of work and one of reading, for hours, in a hot room: no change per answer."""
+    run = Run(
+        Plant(card, 35.0), Wish(mode=mode), work=lambda t: "idle" if t % 200 >= 120 else "decode"
+    ).go(2 * 3600)
+    assert len([m for m in run.changes() if m.t_s > 3600]) <= 6
+
+
 def test_idle_gives_everything_back() -> None:
     """Ten minutes without work and the machine is as it was."""
     run = Run(Plant(), work=lambda t: "decode" if t < 1200 else "idle").go(1200)
