@@ -64,6 +64,13 @@ class Known(Record, frozen=True, kw_only=True):
     draw_w: float | None = None
 
 
+class Start(Record, frozen=True, kw_only=True):
+    """What held the temperature before, and the draw that this gave."""
+
+    knobs: Knobs
+    draw_w: float
+
+
 class Cooling(Record, frozen=True, kw_only=True):
     """What is seen of the cooler in this session.
 
@@ -81,7 +88,7 @@ class Cooling(Record, frozen=True, kw_only=True):
         work_s: Seconds of that.
         wait_s: Seconds since it was last looked at.
         wait_j: Energy drawn in them.
-        known: What an earlier session learnt, until it is begun with.
+        start: What to begin with, until that is done.
     """
 
     room_c: float | None = None
@@ -97,7 +104,14 @@ class Cooling(Record, frozen=True, kw_only=True):
     work_s: float = 0.0
     wait_s: float = 0.0
     wait_j: float = 0.0
-    known: Known | None = None
+    start: Start | None = None
+
+    def rested(self, gap_s: float) -> "Cooling":
+        """Return this after the machine slept for ``gap_s``: chip and sink are cold."""
+        soak_w = self.soak_w * math.exp(-gap_s / SLOW_S)
+        return replace(
+            self, soak_w=soak_w, quick_w=0.0, sink_w=Cooling().sink_w, wait_s=0.0, wait_j=0.0
+        )
 
     def turned(self) -> "Cooling":
         """Return this after a knob was turned: another draw is to be expected."""
@@ -136,7 +150,8 @@ def recall(known: Known | None, now_s: float) -> Cooling:
     # A device used within the hour is still warm: its temperature says nothing of the room.
     room = known.room_c if age_s < COLD_AGE_S else None
     soak = known.soak_w * math.exp(-age_s / SLOW_S)
-    return Cooling(room_c=room, c_per_w=known.c_per_w, soak_w=soak, known=known)
+    start = None if known.draw_w is None else Start(knobs=known.knobs, draw_w=known.draw_w)
+    return Cooling(room_c=room, c_per_w=known.c_per_w, soak_w=soak, start=start)
 
 
 def observe(

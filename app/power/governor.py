@@ -76,6 +76,7 @@ def govern(
     if dt_s > GAP_S:
         # After a suspend driver and helper have put things back; what we saw no longer holds.
         state = replace(state, sensed=Sensed(), trend=Trend(), watch=state.watch.rebased())
+        state = replace(state, cooling=state.cooling.rested(dt_s))
         return give_back(state, state.knobs.touched(), "resumed", now_s)
     changed = _situation_changed(state, reading)
     state = replace(state, source=reading.source, profile=reading.profile or state.profile)

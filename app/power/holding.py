@@ -41,7 +41,7 @@ def hold(
         return act(state, cap(device, wish), now_s)
     if begun := _begin(device, state, offered, target_c):
         return act_all(state, begun, now_s)
-    state = replace(state, cooling=replace(state.cooling, known=None))
+    state = replace(state, cooling=replace(state.cooling, start=None))
     if not is_off(state.steady, state.cooling, excess_c):
         state = replace(state, over_since_s=None)
         return replace(state, steady=held(state.steady, state.cooling, target_c)), ()
@@ -74,7 +74,7 @@ def relearn(state: GovernorState, known: Known) -> GovernorState:
 def _begin(
     device: GovernedDevice, state: GovernorState, offered: tuple[Knob, ...], target_c: float
 ) -> tuple[Action, ...]:
-    known, carried = state.cooling.known, state.cooling.carried_w(target_c)
-    if known is None or carried is None or not known.draw_w or state.knobs.touched():
+    start, carried = state.cooling.start, state.cooling.carried_w(target_c)
+    if start is None or carried is None or start.draw_w <= 0 or state.knobs.touched():
         return ()
-    return begin(device, offered, known.knobs, carried / known.draw_w)
+    return begin(device, offered, start.knobs, carried / start.draw_w)

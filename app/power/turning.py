@@ -3,6 +3,7 @@
 import msgspec
 
 from app.domain.sweep import Reason
+from app.power.cooling import Start
 from app.power.knobs import Knobs
 from app.power.records import (
     Action,
@@ -50,7 +51,7 @@ def act_all(state: GovernorState, actions: tuple[Action, ...], now_s: float) -> 
     """Return the state after ``actions``, which are one change of the machine, and them."""
     for action in actions:
         state, _ = act(state, action, now_s)
-    return replace(state, cooling=replace(state.cooling, known=None)), actions
+    return replace(state, cooling=replace(state.cooling, start=None)), actions
 
 
 def may_turn(state: GovernorState, now_s: float, direction: int) -> bool:
@@ -75,9 +76,13 @@ def give_back(state: GovernorState, knobs: tuple[Knob, ...], code: str, now_s: f
     left = state.knobs
     for knob in knobs:
         left = left.without(knob)
+    cooling, draw_w = state.cooling, state.cooling.work_w
+    if state.steady.is_held and draw_w is not None:
+        # What held it is begun with when the work goes on.
+        cooling = replace(cooling, start=Start(knobs=state.knobs, draw_w=draw_w))
     state = replace(
         state,
-        cooling=state.cooling.turned(),
+        cooling=cooling.turned(),
         steady=replace(state.steady.turned(), is_held=False, was_held=False),
     )
     return replace(state, knobs=left, changed_s=now_s, direction=0, last=reason), actions

@@ -95,6 +95,22 @@ def test_pauses_between_answers_change_nothing(card: Card) -> None:
     assert len(run.changes()) <= 4
 
 
+@pytest.mark.parametrize("rest", ["idle", "sleep"])
+def test_after_a_rest_it_goes_on_where_it_was(rest: str) -> None:
+    """A quarter of an hour without work or asleep: given back, and begun with again at once."""
+    device = replace(PACED, clock_floor_mhz=675.0, clock_ceiling_mhz=2250.0)
+    run = Run(Plant(LAPTOP_4060), device=device).go(2 * 3600)
+    held = run.state.knobs
+    if rest == "sleep":
+        run.plant.t_s += 900.0
+    run.work = lambda t: "idle" if t < 8200 and rest == "idle" else "decode"
+    run.go(1000 if rest == "idle" else 2)
+    assert not run.state.knobs.touched()
+    run.go(120)
+    assert run.state.knobs.clock_mhz == pytest.approx(held.clock_mhz, rel=0.06)
+    assert len([m for m in run.changes() if m.t_s > 8200]) <= 3
+
+
 @pytest.mark.parametrize("warmer_c", [8.0, 14.0])
 def test_a_room_that_heats_up_is_said(warmer_c: float) -> None:
     """A much warmer room takes less heat: slower, still within 3 °C, and told why."""
