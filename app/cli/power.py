@@ -11,7 +11,9 @@ from app.domain.record import Record
 from app.domain.units import MISSING
 from app.power.changes import Change, Pending
 from app.power.choice import PowerChoice
+from app.power.devices import check_cap
 from app.power.protocol import PutBack
+from app.power.records import GovernedDevice
 from app.session import Session
 from app.session.power_views import PowerDevice
 
@@ -54,12 +56,14 @@ def run(args: argparse.Namespace, session: Session) -> int:
         choice = msgspec.structs.replace(choice, price_per_kwh=args.price)
     if args.currency is not None:
         choice = msgspec.structs.replace(choice, currency=args.currency)
+    devices = power.devices()
+    _check_caps(choice, devices)
     if choice != power.choice:
         power.choose(choice)
     restored = power.restore_pending() if args.restore and power.pending() else ()
     document = PowerDocument(
         choice=power.choice,
-        devices=power.devices(),
+        devices=devices if not restored else power.devices(),
         pending=power.pending(),
         restored=restored,
         changes=power.history(_SHOWN),
@@ -69,6 +73,19 @@ def run(args: argparse.Namespace, session: Session) -> int:
     else:
         _show(document, asked_to_restore=args.restore)
     return EXIT_PROBLEM if args.restore and document.pending else EXIT_DONE
+
+
+def _check_caps(choice: PowerChoice, devices: tuple[PowerDevice, ...]) -> None:
+    """Refuse a cap now that would be refused when a model is loaded; none is moved into the range.
+
+    Raises:
+        UsageProblem: It is outside what a device that it is meant for allows.
+    """
+    for device in devices:
+        watts = choice.caps_w.get(device.key, choice.caps_w.get(""))
+        if watts is not None and device.range_w is not None:
+            low, high = device.range_w
+            check_cap(GovernedDevice(key=device.key, floor_w=low, ceiling_w=high), watts)
 
 
 def _show(document: PowerDocument, *, asked_to_restore: bool) -> None:

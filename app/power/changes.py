@@ -68,6 +68,11 @@ class ChangeLog:
         """Write into ``folder``; ``None`` = the user's data folder."""
         self._folder = folder or data_dir()
 
+    @property
+    def folder(self) -> Path:
+        """Where it writes."""
+        return self._folder
+
     def add(self, change: Change) -> None:
         """Keep a change; a log that cannot be written stops nothing."""
         path = self._folder / "power.jsonl"

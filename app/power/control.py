@@ -10,8 +10,11 @@ from app.domain.record import Record
 from app.domain.sweep import Reason
 from app.power.changes import Change, ChangeLog, now_utc
 from app.power.client import LEASE_S, HelperClient, HelperGone
+from app.power.cooling import Cooling, recall
 from app.power.devices import check_cap
 from app.power.governor import govern, release, settle
+from app.power.holding import relearn
+from app.power.known import SAME_C, Coolers, known_of
 from app.power.protocol import (
     Applied,
     KeepAlive,
@@ -38,7 +41,11 @@ from app.power.records import (
     Wish,
 )
 from app.power.state import GovernorState
+from app.power.steady import is_sure
 from app.power.targets import effective_mode, targets
+
+KEEP_S = 600.0
+"""How often what was learnt is kept, should the program be killed."""
 
 
 class PowerStatus(Record, frozen=True, kw_only=True):
@@ -78,6 +85,7 @@ class PowerControl:
         set_pace: Callable[[Pace], None],
         log: ChangeLog,
         helper: HelperClient | None = None,
+        coolers: Coolers | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Start; nothing is set before the first reading.
@@ -88,6 +96,7 @@ class PowerControl:
             set_pace: Passes a new pace to the engine's worker.
             log: Where changes are kept.
             helper: A begun helper; ``None`` = pacing only.
+            coolers: What earlier sessions learnt; ``None`` = nothing, and nothing is kept.
             clock: Seconds, steady.
 
         Raises:
@@ -96,6 +105,10 @@ class PowerControl:
         self._device, self._wish = device, wish
         self._set_pace, self._log, self._helper, self._clock = set_pace, log, helper, clock
         self._state = GovernorState()
+        self._coolers = coolers
+        self._recalled: tuple[float, str | None] | None = None
+        self._kept_s = clock()
+        self._last = Reading()
         self._said_s = clock()
         self._is_paused = False
         self._pci_id = helper.facts.pci_id if helper is not None and helper.facts else ""
@@ -119,15 +132,27 @@ class PowerControl:
             check_cap(self._device, wish.cap_w)
         self._wish = wish
 
+    @property
+    def cooling(self) -> Cooling:
+        """What is known of the device's cooler."""
+        return self._state.cooling
+
+    def learn_from(self, cooling: Cooling) -> None:
+        """Go on with what an earlier control saw of the same device; it is warm by now."""
+        self._state = msgspec.structs.replace(self._state, cooling=cooling.turned())
+
     def tick(self, reading: Reading) -> PowerStatus:
         """Take one reading, act on it, renew the lease, and return the status line."""
         now_s = self._clock()
+        self._recall(reading)
         if not self._is_paused:
             self._state, actions = govern(self._device, self._wish, self._state, reading, now_s)
             for action in actions:
                 self._carry_out(action)
         if self._helper is not None and self._clock() - self._said_s > LEASE_S / 4:
             self._ask(KeepAlive())
+        if abs(now_s - self._kept_s) > KEEP_S:
+            self._keep()
         return self._status(reading)
 
     def restore(self) -> None:
@@ -147,6 +172,7 @@ class PowerControl:
 
     def close(self) -> tuple[PutBack, ...]:
         """Put everything back and end the helper; return how that went."""
+        self._keep()
         self._state, actions = release(self._state)
         for action in actions:
             if isinstance(action, SetDuty):
@@ -157,6 +183,29 @@ class PowerControl:
             results = helper.end()
             self._finish(results, Reason(code="ended"))
         return results
+
+    def _recall(self, reading: Reading) -> None:
+        """Begin with what was learnt at this target; another one needs what was learnt there."""
+        self._last = reading
+        wanted = (targets(self._device, self._wish, reading)[0], reading.profile)
+        if self._coolers is None or wanted == self._recalled:
+            return
+        is_first = self._recalled is None and self._state.cooling.room_c is None
+        self._recalled = wanted
+        known = self._coolers.find(self._device.key, *wanted)
+        if known is not None and is_first:
+            self._state = msgspec.structs.replace(self._state, cooling=recall(known, time.time()))
+        elif known is not None and abs(known.target_c - wanted[0]) <= SAME_C:
+            self._state = relearn(self._state, known)
+
+    def _keep(self) -> None:
+        self._kept_s = self._clock()
+        if self._coolers is None:
+            return
+        known = known_of(self._state, self._device, self._wish, self._last, time.time())
+        if known is not None:
+            cooling = self._state.cooling
+            self._coolers.keep(self._device.key, known, is_sure=is_sure(cooling))
 
     def _carry_out(self, action: Action) -> None:
         match action:

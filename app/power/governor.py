@@ -1,15 +1,19 @@
 """The governor: (state, reading, clock) → (state, actions). Pure; once a second while in use.
 
-A target temperature relative to where the device's own firmware steps in, two thresholds around
-it, and steps in proportion to the excess that is coming (its trend looked ahead). The hardware is
-changed at most every 20 s, never above what was found, never below the floor, and never against
-somebody else: a limit that another hand moves is left alone from then on.
+A target temperature relative to where the device's own firmware steps in. Where a speed that lasts
+is wanted, the draw is held from the start at what the cooler carries away at that temperature
+(`steady`); in full mode, and until the cooler is known, nothing is held back before it is warm, and
+then in steps in proportion to the excess that is coming. The hardware is changed at most every
+20 s, never above what was found, never below the floor, and never against somebody else: a limit
+that another hand moves is left alone from then on.
 """
 
 import msgspec
 
 from app.domain.machine import PowerSource
 from app.domain.sweep import Reason
+from app.power.cooling import observe
+from app.power.holding import hold
 from app.power.notes import notes_of
 from app.power.ownership import check
 from app.power.records import (
@@ -17,18 +21,22 @@ from app.power.records import (
     Forget,
     GovernedDevice,
     Knob,
-    Mode,
     Reading,
     Restore,
     SetDuty,
-    SetPowerLimit,
     Wish,
 )
 from app.power.sensing import Sensed, sense, usable
 from app.power.state import GovernorState
-from app.power.steps import ROOM_C, Knobs, capped_w, lower, raise_
-from app.power.targets import effective_mode, targets
+from app.power.steady import adopt, excess_of, follow_speed
+from app.power.steps import (
+    lower,
+    raise_,
+    share_up,
+)
+from app.power.targets import paces, targets
 from app.power.trend import Trend, follow
+from app.power.turning import Decision, above_cap, act, cap, count_over, give_back, may_turn
 
 replace = msgspec.structs.replace
 
@@ -36,19 +44,14 @@ UPPER_C, LOWER_C = 1.0, -2.5
 """Excess above which to back off, and below which to recover; between them nothing happens."""
 
 LOOK_AHEAD_S = 60.0
-DOWN_WAIT_S, UP_WAIT_S = 20.0, 30.0
-CALM_S = 600.0
+BUSY_S, OLD_S = 120.0, 1800.0
 GAP_S = 30.0
 IDLE_S = 600.0
 EMERGENCY = {"hw_thermal", "hw_power_brake"}
 EMERGENCY_C = 5.0
 DUTY_EMERGENCY = 0.2
 DUTY_BLIND = 0.5
-UNREACHABLE_C = 3.0
 SHIFT_C, ALARMS_MAX = 5.0, 3
-
-
-Decision = tuple[GovernorState, tuple[Action, ...]]
 
 
 def govern(
@@ -73,12 +76,13 @@ def govern(
     if dt_s > GAP_S:
         # After a suspend driver and helper have put things back; what we saw no longer holds.
         state = replace(state, sensed=Sensed(), trend=Trend(), watch=state.watch.rebased())
-        return _give_back(state, state.knobs.touched(), "resumed", now_s)
+        state = replace(state, cooling=state.cooling.rested(dt_s))
+        return give_back(state, state.knobs.touched(), "resumed", now_s)
     changed = _situation_changed(state, reading)
     state = replace(state, source=reading.source, profile=reading.profile or state.profile)
     if changed:
         state = replace(state, trend=Trend(), watch=state.watch.rebased())
-        return _give_back(state, state.knobs.touched_hardware(), "situation_changed", now_s)
+        return give_back(state, state.knobs.touched_hardware(), "situation_changed", now_s)
     return _controlled(device, wish, state, reading, now_s, max(0.0, dt_s))
 
 
@@ -98,7 +102,7 @@ def settle(state: GovernorState, knob: Knob, why_not: str | None) -> GovernorSta
 
 def release(state: GovernorState, code: str = "ended") -> Decision:
     """Return what puts everything back: at the end of use, or when the user asks."""
-    return _give_back(state, state.knobs.touched(), code, state.t_s or 0.0)
+    return give_back(state, state.knobs.touched(), code, state.t_s or 0.0)
 
 
 def _controlled(
@@ -113,73 +117,77 @@ def _controlled(
     aims = (core_c - state.shift_c, memory_c - state.shift_c)
     sensed = sense(state.sensed, reading, aims, now_s, dt_s)
     watch, foreign = check(state.watch, state.knobs, reading, now_s, state.changed_s)
-    state = replace(state, sensed=sensed, watch=watch)
+    state = _observe(replace(state, sensed=sensed, watch=watch), reading, aims[0], dt_s)
     if foreign is not None:
-        return _act(
-            state, Restore(knob=foreign, reason=Reason(code=watch.withheld[foreign])), now_s
-        )
+        return act(state, Restore(knob=foreign, reason=Reason(code=watch.withheld[foreign])), now_s)
     if not reading.active:
         return _idle(state, now_s)
     state = _follow_speed(replace(state, idle_since_s=None), reading, now_s)
+    steady = follow_speed(state.steady, reading.speed, state.knobs, dt_s)
+    state = replace(state, steady=steady)
     if sensed.is_blind:
         state, actions = _blind(state, now_s)
     else:
-        state, actions = _regulate(device, wish, state, reading, now_s)
+        state, actions = _regulate(device, wish, state, reading, (now_s, aims[0]))
     return replace(state, notes=notes_of(device, wish, state, reading, aims[0])), actions
 
 
+def _observe(state: GovernorState, reading: Reading, target_c: float, dt_s: float) -> GovernorState:
+    """Follow the cooler: the sensor that is furthest above its target counts as the core."""
+    if state.sensed.error_c is None or state.sensed.is_blind:
+        return state
+    temp_c, power_w = target_c + state.sensed.error_c, usable(reading.power_w)
+    return replace(
+        state, cooling=observe(state.cooling, temp_c, power_w, dt_s, active=reading.active)
+    )
+
+
 def _regulate(
-    device: GovernedDevice, wish: Wish, state: GovernorState, reading: Reading, now_s: float
+    device: GovernedDevice,
+    wish: Wish,
+    state: GovernorState,
+    reading: Reading,
+    now: tuple[float, float],
 ) -> Decision:
+    """Return what to do at ``now``: the time and the target temperature."""
+    now_s, target_c = now
+    if _is_emergency(device, state.sensed, reading) and state.knobs.duty > DUTY_EMERGENCY:
+        # Our own work may stop at once; only hardware has to wait for its turn.
+        reason = Reason(code="emergency", data={"temp_c": reading.temp_c})
+        return act(state, SetDuty(duty=DUTY_EMERGENCY, reason=reason), now_s)
+    offered = _offered(device, wish, state, reading)
+    if Knob.PACING in offered:
+        state = replace(state, cooling=adopt(state.cooling, state.steady, state.sensed, target_c))
+        excess = excess_of(state.cooling, state.sensed, target_c)
+        if excess is not None:
+            return hold(device, wish, state, offered, excess, (now_s, target_c))
+    return _follow_heat(device, wish, state, offered, now_s)
+
+
+def _follow_heat(
+    device: GovernedDevice,
+    wish: Wish,
+    state: GovernorState,
+    offered: tuple[Knob, ...],
+    now_s: float,
+) -> Decision:
+    """Hold nothing back before it is warm (full mode, or while the cooler is not known)."""
     sensed, knobs = state.sensed, state.knobs
     error = sensed.error_c or 0.0
     coming = error + LOOK_AHEAD_S * sensed.slope_c_s
-    if _is_emergency(device, sensed, reading) and knobs.duty > DUTY_EMERGENCY:
-        # Our own work may stop at once; only hardware has to wait for its turn.
-        reason = Reason(code="emergency", data={"temp_c": reading.temp_c})
-        return _act(state, SetDuty(duty=DUTY_EMERGENCY, reason=reason), now_s)
-    offered = _offered(device, wish, state, reading)
     action: Action | None = None
     if min(error, coming) > LOWER_C and max(error, coming) > UPPER_C:
-        if not _may_turn(state, now_s, -1):
+        if not may_turn(state, now_s, -1):
             return state, ()
         action = lower(device, knobs, offered, sensed, max(error, coming))
-        state = _count_over(state, error, now_s, nothing_left=action is None)
-    elif _above_cap(device, wish, knobs, offered) and _may_turn(state, now_s, -1):
-        reason = Reason(code="capped", data={"watts": wish.cap_w})
-        action = SetPowerLimit(watts=capped_w(device, wish), reason=reason)
-    elif max(error, coming) < LOWER_C and _may_turn(state, now_s, 1):
+        state = count_over(state, error, now_s, nothing_left=action is None)
+    elif above_cap(device, wish, knobs, offered) and may_turn(state, now_s, -1):
+        action = cap(device, wish)
+    elif max(error, coming) < LOWER_C and may_turn(state, now_s, 1) and _is_telling(state, now_s):
         state = replace(state, over_since_s=None)
-        action = raise_(device, wish, knobs, -max(error, coming), (sensed.core_c or 0) - ROOM_C)
-    return (state, ()) if action is None else _act(state, action, now_s)
-
-
-def _act(state: GovernorState, action: Action, now_s: float) -> Decision:
-    direction = 1 if isinstance(action, Restore) else state.knobs.direction(action)
-    is_calm = state.changed_s is None or now_s - state.changed_s > CALM_S
-    reversals = 0 if is_calm else state.reversals
-    if state.direction * direction < 0:
-        reversals += 1
-    state = replace(
-        state,
-        knobs=state.knobs.after(action),
-        changed_s=now_s,
-        direction=direction,
-        reversals=reversals,
-        trend=Trend(),
-        last=action.reason,
-    )
-    return state, (action,)
-
-
-def _may_turn(state: GovernorState, now_s: float, direction: int) -> bool:
-    """Whether a turn is due; each reversal within ten minutes doubles the wait (to 16 times)."""
-    if state.changed_s is None:
-        return True
-    wait_s = DOWN_WAIT_S if direction < 0 else UP_WAIT_S
-    if state.direction * direction < 0:
-        wait_s *= 2 ** min(4, max(0, state.reversals - 1))
-    return now_s - state.changed_s >= wait_s
+        spare = -max(error, coming)
+        action = raise_(device, wish, knobs, spare, share_up(spare, sensed))
+    return (state, ()) if action is None else act(state, action, now_s)
 
 
 def _offered(
@@ -188,16 +196,7 @@ def _offered(
     # On battery the firmware sets limits of its own.
     hardware = () if reading.source is PowerSource.BATTERY else (Knob.POWER_LIMIT, Knob.CLOCKS)
     free = tuple(k for k in hardware if device.offers(k) and k not in state.watch.withheld)
-    # The firmware's own slowdown costs a decode less speed than pauses that cool as much: pacing
-    # is for people who want it cooler, not for those who want it fast.
-    is_full = wish.target_c is None and effective_mode(wish.mode, reading) is Mode.FULL
-    return free if is_full else (*free, Knob.PACING)
-
-
-def _above_cap(device: GovernedDevice, wish: Wish, knobs: Knobs, offered: tuple[Knob, ...]) -> bool:
-    if wish.cap_w is None or Knob.POWER_LIMIT not in offered:
-        return False
-    return (knobs.limit_w or device.ceiling_w or 0.0) > capped_w(device, wish) + 0.5
+    return (*free, Knob.PACING) if paces(wish, reading) else free
 
 
 def _is_emergency(device: GovernedDevice, sensed: Sensed, reading: Reading) -> bool:
@@ -207,12 +206,18 @@ def _is_emergency(device: GovernedDevice, sensed: Sensed, reading: Reading) -> b
     return limit is not None and temp is not None and temp >= limit + EMERGENCY_C
 
 
+def _is_telling(state: GovernorState, now_s: float) -> bool:
+    """Whether it is cool for want of heat, not for a pause that just was (or that was long ago)."""
+    is_old = state.changed_s is None or now_s - state.changed_s >= OLD_S
+    return state.cooling.busy_s >= BUSY_S or is_old
+
+
 def _blind(state: GovernorState, now_s: float) -> Decision:
     """Never guess: give the hardware back and, if a sensor failed us, work half the time."""
     if hardware := state.knobs.touched_hardware():
-        return _give_back(state, hardware, "temperature_lost", now_s)
+        return give_back(state, hardware, "temperature_lost", now_s)
     if state.sensed.was_seen and state.knobs.duty > DUTY_BLIND:
-        return _act(state, SetDuty(duty=DUTY_BLIND, reason=Reason(code="temperature_lost")), now_s)
+        return act(state, SetDuty(duty=DUTY_BLIND, reason=Reason(code="temperature_lost")), now_s)
     return state, ()
 
 
@@ -221,7 +226,7 @@ def _idle(state: GovernorState, now_s: float) -> Decision:
     state = replace(state, idle_since_s=since, over_since_s=None)
     if now_s - since < IDLE_S:
         return state, ()
-    return _give_back(state, state.knobs.touched(), "idle", now_s)
+    return give_back(state, state.knobs.touched(), "idle", now_s)
 
 
 def _follow_speed(state: GovernorState, reading: Reading, now_s: float) -> GovernorState:
@@ -237,33 +242,11 @@ def _follow_speed(state: GovernorState, reading: Reading, now_s: float) -> Gover
     return replace(state, shift_c=shift, n_alarms=state.n_alarms + 1)
 
 
-def _count_over(
-    state: GovernorState, error_c: float, now_s: float, *, nothing_left: bool
-) -> GovernorState:
-    if not nothing_left or error_c <= UNREACHABLE_C:
-        return replace(state, over_since_s=None)
-    return replace(state, over_since_s=now_s if state.over_since_s is None else state.over_since_s)
-
-
 def _situation_changed(state: GovernorState, reading: Reading) -> bool:
     known = PowerSource.UNKNOWN not in {state.source, reading.source}
     plugged = known and state.source is not reading.source
     profiles = {state.profile, reading.profile}
     return plugged or (None not in profiles and len(profiles) == 2)
-
-
-def _give_back(state: GovernorState, knobs: tuple[Knob, ...], code: str, now_s: float) -> Decision:
-    if not knobs:
-        return state, ()
-    reason = Reason(code=code)
-    actions = tuple(
-        SetDuty(duty=1.0, reason=reason) if k is Knob.PACING else Restore(knob=k, reason=reason)
-        for k in knobs
-    )
-    left = state.knobs
-    for knob in knobs:
-        left = left.without(knob)
-    return replace(state, knobs=left, changed_s=now_s, direction=0, last=reason), actions
 
 
 def _forget(state: GovernorState) -> Decision:

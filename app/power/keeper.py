@@ -294,6 +294,7 @@ class Keeper:
     def _take(self, kept: _Kept, control: PowerControl | None, problem: ErrorInfo | None) -> None:
         if control is not None:
             if kept.control is not None:
+                control.learn_from(kept.control.cooling)
                 kept.control.close()
             if self._is_paused:
                 control.restore()

@@ -2,10 +2,11 @@
 
 from app.domain.machine import PowerSource
 from app.domain.sweep import Reason
-from app.power.records import GovernedDevice, Mode, Reading, Wish
+from app.power.records import GovernedDevice, Reading, Wish
 from app.power.sensing import usable
 from app.power.state import GovernorState
-from app.power.targets import ASSUMED_SLOWDOWN_C, effective_mode
+from app.power.steady import WORSE_FRAC
+from app.power.targets import ASSUMED_SLOWDOWN_C, paces
 
 THERMAL = {"sw_thermal", "hw_thermal", "hw_slowdown"}
 UNREACHABLE_S = 180.0
@@ -39,7 +40,34 @@ def notes_of(
         (reading.source is PowerSource.BATTERY, Reason(code="on_battery")),
     )
     alarm = () if state.alarm is None else (state.alarm,)
-    return (*(note for is_set, note in flags if is_set), *over, *withheld, *alarm)
+    lasting = _lasting(wish, state, reading, target_c)
+    return (*(note for is_set, note in flags if is_set), *lasting, *over, *withheld, *alarm)
+
+
+def _lasting(
+    wish: Wish, state: GovernorState, reading: Reading, target_c: float
+) -> tuple[Reason, ...]:
+    """What holding a speed that lasts costs, and why it could not be held."""
+    if state.sensed.is_blind or not paces(wish, reading):
+        return ()
+    cooling, steady = state.cooling, state.steady
+    if cooling.c_per_w is None:
+        return (Reason(code="cooler_unknown"),) if cooling.work_w is not None else ()
+    notes = []
+    if steady.pct is not None and steady.pct < 100:
+        notes.append(Reason(code="steady", data={"pct": steady.pct}))
+    carried = cooling.carried_w(target_c)
+    if steady.first_w is None or state.shift_c:
+        return tuple(notes)
+    if carried is None or carried < steady.first_w * (1.0 - WORSE_FRAC):
+        # Whole steps of 5 %, so that this is news only when it is.
+        lost = 1.0 - (carried or 0.0) / steady.first_w
+        data: dict[str, str | int | float | None] = {
+            "pct": 5 * int(lost / 0.05),
+            "first_w": round(steady.first_w),
+        }
+        notes.append(Reason(code="cooling_worse", data=data))
+    return tuple(notes)
 
 
 def _over(
@@ -49,7 +77,7 @@ def _over(
     since_s, core_c = state.over_since_s, state.sensed.core_c
     temp_c = None if core_c is None else round(core_c, 1)
     is_long = since_s is not None and state.t_s is not None and state.t_s - since_s >= UNREACHABLE_S
-    if wish.target_c is None and effective_mode(wish.mode, reading) is Mode.FULL:
+    if not paces(wish, reading):
         if not is_long and not THERMAL & set(reading.throttle or ()):
             return ()
         slowdown_c = usable(device.slowdown_c) or temp_c

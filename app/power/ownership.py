@@ -3,9 +3,9 @@
 import msgspec
 
 from app.domain.record import Record
+from app.power.knobs import Knobs
 from app.power.records import Knob, Reading
 from app.power.sensing import usable
-from app.power.steps import Knobs
 
 TOLERANCE_W, TOLERANCE_FRAC = 1.0, 0.01
 GRACE_S = 5.0

@@ -12,6 +12,7 @@ from app.power.changes import ChangeLog
 from app.power.client import HelperClient, start_helper
 from app.power.control import PowerControl
 from app.power.devices import check_cap, governed_device
+from app.power.known import Coolers
 from app.power.protocol import PutBack
 from app.power.records import Wish
 
@@ -56,7 +57,10 @@ def start_control(
             check_cap(device, wish.cap_w)
         elif client is None:
             wish = msgspec.structs.replace(wish, cap_w=None)
-        control = PowerControl(device, wish, set_pace=set_pace, log=log, helper=client, clock=clock)
+        control = PowerControl(
+            device, wish, set_pace=set_pace, log=log, helper=client, clock=clock,
+            coolers=Coolers(log.folder),
+        )  # fmt: skip
     except EnvironmentProblem:
         if client is not None:
             client.end()

@@ -3,9 +3,11 @@
 from app.domain.machine import PowerSource
 from app.domain.record import Record
 from app.domain.sweep import Reason
+from app.power.cooling import Cooling
+from app.power.knobs import Knobs
 from app.power.ownership import Watch
 from app.power.sensing import Sensed
-from app.power.steps import Knobs
+from app.power.steady import Steady
 from app.power.trend import Trend
 
 
@@ -17,6 +19,8 @@ class GovernorState(Record, frozen=True, kw_only=True):
         knobs: What we have set.
         sensed: Temperatures.
         trend: Decode speed.
+        cooling: What the cooler carries away.
+        steady: How the speed that lasts stands.
         watch: Who owns the limit.
         changed_s: When a knob was last turned.
         direction: Of that turn: −1 cooler, +1 faster.
@@ -36,6 +40,8 @@ class GovernorState(Record, frozen=True, kw_only=True):
     knobs: Knobs = Knobs()
     sensed: Sensed = Sensed()
     trend: Trend = Trend()
+    cooling: Cooling = Cooling()
+    steady: Steady = Steady()
     watch: Watch = Watch()
     changed_s: float | None = None
     direction: int = 0

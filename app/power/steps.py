@@ -1,9 +1,7 @@
 """How far to turn which knob: hardware first when cooling, pacing first when recovering."""
 
-import msgspec
-
-from app.domain.record import Record
 from app.domain.sweep import Reason
+from app.power.knobs import Knobs
 from app.power.records import (
     Action,
     GovernedDevice,
@@ -24,65 +22,13 @@ ROOM_C = 25.0
 
 DOWN_FRAC = (0.01, 0.10)
 UP_FRAC = (0.01, 0.05)
+FIRST_FRAC = 0.6
+"""Furthest first step of a speed that lasts, where what the cooler carries away is known."""
+
 DUTY_FLOOR = 0.2
 CLOCK_STEP_MHZ = 15.0
-
-
-class Knobs(Record, frozen=True, kw_only=True):
-    """What we have set; ``None`` (and duty 1) = as found.
-
-    Attributes:
-        limit_w: Power limit.
-        clock_mhz: Highest core clock.
-        duty: Share of the time to work.
-    """
-
-    limit_w: float | None = None
-    clock_mhz: float | None = None
-    duty: float = 1.0
-
-    def without(self, knob: Knob) -> "Knobs":
-        """Return these with ``knob`` as it was found."""
-        if knob is Knob.POWER_LIMIT:
-            return msgspec.structs.replace(self, limit_w=None)
-        if knob is Knob.CLOCKS:
-            return msgspec.structs.replace(self, clock_mhz=None)
-        return msgspec.structs.replace(self, duty=1.0)
-
-    def touched_hardware(self) -> tuple[Knob, ...]:
-        """Return the hardware knobs that are not as they were found."""
-        hardware = ((Knob.POWER_LIMIT, self.limit_w), (Knob.CLOCKS, self.clock_mhz))
-        return tuple(knob for knob, value in hardware if value is not None)
-
-    def touched(self) -> tuple[Knob, ...]:
-        """Return every knob that is not as it was found."""
-        return (*self.touched_hardware(), *((Knob.PACING,) if self.duty < 1.0 else ()))
-
-    def direction(self, action: Action) -> int:
-        """Return −1 when ``action`` holds back more than these, else 1."""
-        match action:
-            case SetPowerLimit(watts=watts):
-                return -1 if self.limit_w is None or watts < self.limit_w else 1
-            case LockClocks(high_mhz=mhz):
-                return -1 if self.clock_mhz is None or mhz < self.clock_mhz else 1
-            case SetDuty(duty=duty):
-                return -1 if duty < self.duty else 1
-            case _:
-                return 1
-
-    def after(self, action: Action) -> "Knobs":
-        """Return these after ``action``."""
-        match action:
-            case SetPowerLimit(watts=watts):
-                return msgspec.structs.replace(self, limit_w=watts)
-            case LockClocks(high_mhz=mhz):
-                return msgspec.structs.replace(self, clock_mhz=mhz)
-            case SetDuty(duty=duty):
-                return msgspec.structs.replace(self, duty=duty)
-            case Restore(knob=knob):
-                return self.without(knob)
-            case _:
-                return Knobs()
+CLOCK_GAIN = 0.7
+"""Draw falls faster than the clock, because the voltage falls with it."""
 
 
 def lower(
@@ -91,6 +37,7 @@ def lower(
     offered: tuple[Knob, ...],
     sensed: Sensed,
     excess_c: float,
+    share: float | None = None,
 ) -> Action | None:
     """Return one step cooler, or ``None`` when everything is at its floor.
 
@@ -100,9 +47,11 @@ def lower(
         offered: Knobs that may be used, in order of preference.
         sensed: Temperature and draw.
         excess_c: How far above the target it is, or will soon be.
+        share: Share of the draw to take back; ``None`` = in proportion to the excess.
     """
-    warmth = max(10.0, (sensed.core_c or ROOM_C) - ROOM_C)
-    share = min(DOWN_FRAC[1], max(DOWN_FRAC[0], GAIN * excess_c / warmth))
+    if share is None:
+        warmth = max(10.0, (sensed.core_c or ROOM_C) - ROOM_C)
+        share = min(DOWN_FRAC[1], max(DOWN_FRAC[0], GAIN * excess_c / warmth))
     reason = Reason(code="too_warm", data={"excess_c": round(excess_c, 1)})
     for knob in offered:
         action = _lower_one(knob, device, knobs, sensed, share, reason)
@@ -112,7 +61,7 @@ def lower(
 
 
 def raise_(
-    device: GovernedDevice, wish: Wish, knobs: Knobs, spare_c: float, warmth_c: float
+    device: GovernedDevice, wish: Wish, knobs: Knobs, spare_c: float, share: float
 ) -> Action | None:
     """Return one step faster, or ``None`` when nothing is held back.
 
@@ -121,14 +70,13 @@ def raise_(
         wish: A cap to stay below.
         knobs: What is set.
         spare_c: How far below the target it is, positive.
-        warmth_c: How far above the room it is.
+        share: Share of the draw to give back.
     """
-    share = min(UP_FRAC[1], max(UP_FRAC[0], GAIN * spare_c / max(10.0, warmth_c)))
     reason = Reason(code="cool_enough", data={"spare_c": round(spare_c, 1)})
     if knobs.duty < 1.0:
         return SetDuty(duty=min(1.0, round(knobs.duty * (1 + share) + 0.01, 3)), reason=reason)
     if knobs.clock_mhz is not None:
-        mhz = _grid(knobs.clock_mhz * (1 + share) + CLOCK_STEP_MHZ)
+        mhz = _grid(knobs.clock_mhz * (1 + CLOCK_GAIN * share) + CLOCK_STEP_MHZ)
         if mhz >= (device.clock_ceiling_mhz or 0.0):
             return Restore(knob=Knob.CLOCKS, reason=reason)
         return LockClocks(high_mhz=mhz, reason=reason)
@@ -139,6 +87,44 @@ def raise_(
     if watts >= (device.ceiling_w or 0.0):
         return Restore(knob=Knob.POWER_LIMIT, reason=reason)
     return SetPowerLimit(watts=watts, reason=reason) if watts > knobs.limit_w else None
+
+
+def begin(
+    device: GovernedDevice, offered: tuple[Knob, ...], known: Knobs, ratio: float
+) -> tuple[Action, ...]:
+    """Return what holds the speed that lasts from the start; empty = to be found step by step.
+
+    At most one of them turns hardware: the helper refuses a second change within five seconds.
+
+    Args:
+        device: Ranges.
+        offered: Knobs that may be used.
+        known: What held the temperature in an earlier session.
+        ratio: Draw that the cooler carries now against the one of then.
+    """
+    reason = Reason(code="as_before")
+    paced = known.duty < 1.0
+    hardware: Action | None = None
+    if Knob.POWER_LIMIT in offered:
+        if known.limit_w is not None:
+            watts = float(round(known.limit_w * (1.0 if paced or known.clock_mhz else ratio)))
+            watts = min(device.ceiling_w or 0.0, max(device.floor_w or 0.0, watts))
+            hardware = SetPowerLimit(watts=watts, reason=reason)
+    elif Knob.CLOCKS in offered and known.clock_mhz is not None:
+        mhz = known.clock_mhz * (1.0 if paced else 1.0 + CLOCK_GAIN * (ratio - 1.0))
+        mhz = min(device.clock_ceiling_mhz or 0.0, max(device.clock_floor_mhz or 0.0, mhz))
+        hardware = LockClocks(high_mhz=_grid(mhz), reason=reason)
+    if hardware is None and offered != (Knob.PACING,):
+        return ()
+    duty = max(DUTY_FLOOR, min(1.0, round(known.duty * ratio, 3)))
+    pace = SetDuty(duty=duty, reason=reason) if paced and duty < 1.0 else None
+    return tuple(a for a in (hardware, pace) if a is not None)
+
+
+def share_up(spare_c: float, sensed: Sensed) -> float:
+    """Return the share of the draw to give back when there are ``spare_c`` to spare."""
+    warmth = max(10.0, (sensed.core_c or 0.0) - ROOM_C)
+    return min(UP_FRAC[1], max(UP_FRAC[0], GAIN * spare_c / warmth))
 
 
 def capped_w(device: GovernedDevice, wish: Wish) -> float:
@@ -161,7 +147,7 @@ def _lower_one(
     if knob is Knob.CLOCKS:
         now = knobs.clock_mhz or device.clock_ceiling_mhz or 0.0
         basis = min(now, sensed.clock_mhz or now)
-        mhz = max(device.clock_floor_mhz or 0.0, _grid(basis * (1 - share)))
+        mhz = max(device.clock_floor_mhz or 0.0, _grid(basis * (1 - CLOCK_GAIN * share)))
         return LockClocks(high_mhz=mhz, reason=reason) if mhz < now - 1.0 else None
     now = knobs.limit_w or device.ceiling_w or 0.0
     # A limit above the draw does nothing, so the step starts from the draw.

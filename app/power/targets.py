@@ -33,3 +33,12 @@ def effective_mode(mode: Mode, reading: Reading) -> Mode:
     if reading.profile in QUIET_PROFILES and mode is Mode.BALANCED:
         return Mode.QUIET
     return mode
+
+
+def paces(wish: Wish, reading: Reading) -> bool:
+    """Whether a speed that lasts is wanted, and pauses for it: not in full mode.
+
+    The firmware's own slowdown costs a decode less speed than pauses that cool as much: pacing is
+    for people who want it cooler or steady, not for those who want it fast.
+    """
+    return wish.target_c is not None or effective_mode(wish.mode, reading) is not Mode.FULL

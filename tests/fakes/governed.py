@@ -2,8 +2,12 @@
 
 from collections.abc import Callable
 
+import msgspec
+
 from app.domain.record import Record
+from app.power.cooling import Known, recall
 from app.power.governor import govern, release, settle
+from app.power.known import known_of
 from app.power.records import (
     Action,
     GovernedDevice,
@@ -19,6 +23,7 @@ from tests.fakes.thermal_cards import Card
 from tests.fakes.thermal_plant import Plant, Work
 
 WINDOW_S = 600
+replace = msgspec.structs.replace
 
 
 class Moment(Record, frozen=True, kw_only=True):
@@ -44,20 +49,25 @@ class Run:
         device: GovernedDevice | None = None,
         is_governed: bool = True,
         work: Callable[[int], Work] = lambda t: "prefill" if t % 60 < 3 else "decode",
+        known: Known | None = None,
     ) -> None:
         self.plant = plant
         self.wish = wish or Wish()
         self.device = device or plant.device()
         self.is_governed = is_governed
         self.work = work
-        self.state = GovernorState()
+        # as after a day, so that the device is cold
+        self.state = GovernorState(cooling=recall(known, 86400.0))
         self.found_w = plant.limit_w
         self.moments: list[Moment] = []
         self._tokens = 0.0
         self.break_reading: Callable[[Reading], Reading] = lambda r: r
 
     def go(self, seconds: int) -> "Run":
-        """Let time pass."""
+        """Let time pass; the first reading is taken before anything runs, as the keeper does."""
+        if self.is_governed and self.state.t_s is None:
+            first = replace(self.break_reading(self.plant.reading()), active=False)
+            self.state, _ = govern(self.device, self.wish, self.state, first, self.plant.t_s)
         for _ in range(seconds):
             self.plant.advance(self.work(int(self.plant.t_s)), self.state.knobs.duty)
             actions: tuple[Action, ...] = ()
@@ -91,17 +101,21 @@ class Run:
                 case _:
                     pass  # the duty is read from the state; a lost device takes no orders
 
+    def learnt(self) -> Known | None:
+        """Return what a later session of this device begins with."""
+        return known_of(self.state, self.device, self.wish, self.plant.reading(), at_s=0.0)
+
     def changes(self) -> list[Moment]:
         """Return the moments in which something was turned."""
         return [m for m in self.moments if m.actions]
 
     def ms_per_token(self, start: int, end: int) -> float:
-        """Return the mean time per token between two seconds, ms."""
-        part = self.moments[start:end]
-        return 1000.0 * len(part) / sum(m.tokens for m in part)
+        """Return the mean time per token while writing between two seconds, ms; pauses count."""
+        part = [m.tokens for m in self.moments[start:end] if m.tokens > 0]
+        return 1000.0 * len(part) / sum(part) if part else 0.0
 
     def drift_frac(self) -> float:
-        """Return how much slower the slowest ten minutes were than the first ten."""
+        """Return how much slower the slowest ten minutes were than the first ten (in writing)."""
         first = self.ms_per_token(0, WINDOW_S)
         later = range(WINDOW_S, len(self.moments) - WINDOW_S + 1, WINDOW_S)
         return max(self.ms_per_token(t, t + WINDOW_S) for t in later) / first - 1.0
@@ -160,4 +174,5 @@ def _settled(card: Card, ambient_c: float, knob: Knob, share: float) -> tuple[fl
             begin_tok = plant.tokens
         plant.advance("prefill" if second % 60 < 3 else "decode", duty)
         temps.append(plant.die_c)
-    return sum(temps[-3600:]) / 3600, 1000.0 * 3600 / (plant.tokens - begin_tok)
+    n_writing_s = 3600 * 57 / 60
+    return sum(temps[-3600:]) / 3600, 1000.0 * n_writing_s / (plant.tokens - begin_tok)

@@ -107,6 +107,18 @@ def test_figures_without_sense_are_usage_problems(bench: Bench, argv: list[str])
     assert bench.power.choice == PowerChoice()
 
 
+@pytest.mark.parametrize("watts", ["90", "101", "204"])
+def test_a_cap_outside_the_range_is_refused_and_not_kept(
+    bench: Bench, capsys: pytest.CaptureFixture[str], watts: str
+) -> None:
+    """B20: a limit below what the card allows is neither kept nor moved into the range."""
+    with pytest.raises(UsageProblem, match=f"{watts} W is outside"):
+        bench.run("--cap", watts)
+    assert bench.run("--json") == 0
+    assert document(capsys)["choice"]["caps_w"] == {}
+    assert bench.run("--cap", "102") == 0
+
+
 def test_restore(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing left: says so. Something left: the helper's start puts it back."""
     assert bench.run("--restore") == 0

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from app.domain.errors import EnvironmentProblem, UsageProblem
@@ -13,10 +14,13 @@ from app.power.changes import ChangeLog
 from app.power.client import HelperClient, HelperGone, PipeLink
 from app.power.control import PowerControl, PowerStatus
 from app.power.devices import governed_device
+from app.power.known import FILE, Coolers
 from app.power.protocol import KeepAlive
 from app.power.records import Reading, Wish
 from app.power.start import restore_pending, start_control
 from tests.fakes.power_sysfs import AMD_PCI, limit_w, make_amd
+from tests.fakes.thermal_cards import LAPTOP_4060
+from tests.fakes.thermal_plant import Plant
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sysfs is Linux's")
 
@@ -37,7 +41,7 @@ class Bench:
         self.controls: list[PowerControl] = []
         self.client: HelperClient | None = None
 
-    def start(self, *, has_helper: bool = True) -> PowerControl:
+    def start(self, *, has_helper: bool = True, coolers: Coolers | None = None) -> PowerControl:
         self.client, facts = None, None
         if has_helper:
             self.client = self.helper()
@@ -48,6 +52,7 @@ class Bench:
             set_pace=self.pace,
             log=self.log,
             helper=self.client,
+            coolers=coolers,
             clock=lambda: self.now_s,
         )
         self.controls.append(control)
@@ -94,6 +99,41 @@ def test_limit_is_lowered_logged_and_restored(bench: Bench) -> None:
     assert bench.limit_w() == 203.0
     assert not bench.log.pending()
     assert (bench.logs / "power.jsonl").read_bytes().count(b"\n") == len(bench.log.history())
+
+
+def work(bench: Bench, control: PowerControl, seconds: int) -> None:
+    """Let a simulated laptop run under ``control``, cold at first."""
+    plant = Plant(LAPTOP_4060, 22.0)
+    control.tick(msgspec.structs.replace(plant.reading(), active=False))
+    for _ in range(seconds):
+        plant.advance("decode", bench.paces[-1] if bench.paces else 1.0)
+        bench.now_s += 1.0
+        control.tick(plant.reading())
+
+
+def test_the_next_session_begins_where_this_one_ended(bench: Bench) -> None:
+    """What held the temperature is on disk, also when the program is killed, and is begun with."""
+    coolers = Coolers(bench.logs)
+    first = bench.start(has_helper=False, coolers=coolers)
+    work(bench, first, 5400)
+    assert (bench.logs / FILE).is_file()
+    held = bench.paces[-1]
+    first.close()
+    second = bench.start(has_helper=False, coolers=Coolers(bench.logs))
+    bench.paces.clear()
+    work(bench, second, 30)
+    assert bench.paces == [pytest.approx(held, rel=0.06)]
+    assert bench.log.history()[-1].reason.code == "as_before"
+
+
+def test_a_helper_that_comes_late_goes_on_with_what_was_seen(bench: Bench) -> None:
+    """A password given after minutes: the warm device is not taken for a warm room."""
+    early = bench.start(has_helper=False)
+    work(bench, early, 300)
+    late = bench.start(has_helper=False)
+    late.learn_from(early.cooling)
+    late.tick(Reading(temp_c=70.0, power_w=90.0, active=True))
+    assert late.cooling.room_c == 22.0
 
 
 def test_one_click_restores_and_stays(bench: Bench) -> None:

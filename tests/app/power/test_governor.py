@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.domain.machine import PowerSource
-from app.power.governor import CALM_S, govern
+from app.power.governor import govern
 from app.power.records import (
     Forget,
     GovernedDevice,
@@ -23,6 +23,7 @@ from app.power.records import (
 )
 from app.power.state import GovernorState
 from app.power.targets import targets
+from app.power.turning import CALM_S
 from tests.fakes.governed import Run, best_constant_ms
 from tests.fakes.thermal_cards import CARDS, LAPTOP_4060, RTX_3090, Card, Phase
 from tests.fakes.thermal_plant import Plant
@@ -82,26 +83,36 @@ def test_eight_hours_keep_their_speed(card: Card) -> None:
     assert max(m.die_c for m in governed.moments) < card.slowdown_c
 
 
+def only(card: Card, knob: Knob) -> GovernedDevice | None:
+    """Return a device on which nothing but ``knob`` and pacing can be turned."""
+    if knob is Knob.POWER_LIMIT:
+        return None
+    device = GovernedDevice(key="gpu", slowdown_c=card.slowdown_c)
+    if knob is Knob.PACING:
+        return device
+    low_mhz = 0.3 * card.f_max_mhz
+    return replace(device, clock_floor_mhz=low_mhz, clock_ceiling_mhz=card.f_max_mhz)
+
+
 @pytest.mark.parametrize("card", CARDS, ids=lambda c: c.name)
-def test_eight_hours_of_locked_clocks_keep_their_speed(card: Card) -> None:
-    """Where only the clock can be held the same is true."""
-    device = GovernedDevice(
-        key="gpu", slowdown_c=card.slowdown_c, clock_floor_mhz=0.3 * card.f_max_mhz,
-        clock_ceiling_mhz=card.f_max_mhz,
-    )  # fmt: skip
-    governed = Run(Plant(card), device=device).go(8 * 3600)
-    assert governed.drift_frac() <= 0.05
-    assert len(governed.changes()) <= 20
+@pytest.mark.parametrize("knob", Knob)
+def test_what_was_learnt_keeps_eight_hours_steady(card: Card, knob: Knob) -> None:
+    """With any knob, and in a warmer room: a device that was used before drifts by 5 % at most."""
+    earlier = Run(Plant(card, 22.0), device=only(card, knob)).go(2 * 3600)
+    run = Run(Plant(card, 29.0), device=only(card, knob), known=earlier.learnt()).go(8 * 3600)
+    assert run.drift_frac() <= 0.05
+    assert is_settled(run)
+    assert len(run.changes()) <= 10
 
 
 @pytest.mark.parametrize("card", [RTX_3090, LAPTOP_4060], ids=lambda c: c.name)
 def test_pacing_costs_no_more_than_the_machine_demands(card: Card) -> None:
-    """Pauses give up a token per watt: within 4 % of the best pace that keeps the temperature."""
+    """Pauses give up a token per watt: near the best pace that keeps the temperature (2.5 °C)."""
     device = GovernedDevice(key="gpu", slowdown_c=card.slowdown_c)
     run = Run(Plant(card), device=device).go(3 * 3600)
     target, _ = targets(device, run.wish, run.plant.reading())
     best_ms = best_constant_ms(card, 23.0, Knob.PACING, target)
-    assert run.ms_per_token(2 * 3600, 3 * 3600) <= 1.04 * best_ms
+    assert run.ms_per_token(2 * 3600, 3 * 3600) <= 1.07 * best_ms
     free = Run(Plant(card), is_governed=False).go(3 * 3600)
     assert best_ms > 1.1 * free.ms_per_token(2 * 3600, 3 * 3600)
 
@@ -235,9 +246,9 @@ def test_limit_moved_by_the_user_is_left_alone() -> None:
     """Somebody else's limit stays, also at the end."""
     run = Run(Plant()).go(1200)
     assert run.state.knobs.limit_w is not None
-    run.plant.limit_w = 60.0
+    run.plant.limit_w = 40.0
     run.go(600).finish()
-    assert run.plant.limit_w == 60.0
+    assert run.plant.limit_w == 40.0
     assert run.state.watch.withheld == {Knob.POWER_LIMIT: "limit_changed_elsewhere"}
 
 
@@ -343,6 +354,16 @@ def test_another_mode_underway_settles_anew() -> None:
     run.go(60)
     assert abs(run.state.sensed.slope_c_s) < 0.1
     assert is_settled(run.go(3600))
+
+
+@pytest.mark.parametrize("card", [RTX_3090, LAPTOP_4060], ids=lambda c: c.name)
+@pytest.mark.parametrize("mode", Mode)
+def test_pauses_are_not_followed(card: Card, mode: Mode) -> None:
+    """Two minutes of work and one of reading, for hours, in a hot room: no change per answer."""
+    run = Run(
+        Plant(card, 35.0), Wish(mode=mode), work=lambda t: "idle" if t % 200 >= 120 else "decode"
+    ).go(2 * 3600)
+    assert len([m for m in run.changes() if m.t_s > 3600]) <= 6
 
 
 def test_idle_gives_everything_back() -> None:

@@ -22,7 +22,7 @@ INTERNAL = {
     "already_open", "bad_lease", "bad_pci_id", "busy", "no_device", "no_gpu", "asleep", "version",
     "unknown_vendor", "wrong_device", "other_card", "not_understood",
 }  # fmt: skip
-CALLS = {"Reason", "Refused", "_refused", "DriverRefused", "_give_back", "withhold", "release"}
+CALLS = {"Reason", "Refused", "_refused", "DriverRefused", "give_back", "withhold", "release"}
 
 
 def code_literals() -> set[str]:

@@ -1,0 +1,80 @@
+"""Holds the draw at what the cooler carries away for good: balanced, quiet, or a user's target."""
+
+import msgspec
+
+from app.power.cooling import Known
+from app.power.records import Action, GovernedDevice, Knob, Wish
+from app.power.state import GovernorState
+from app.power.steady import held, is_due, is_off
+from app.power.steps import DOWN_FRAC, FIRST_FRAC, UP_FRAC, begin, lower, raise_
+from app.power.turning import Decision, above_cap, act, act_all, cap, count_over, may_turn
+
+AGAIN_GAIN = 0.6
+"""Share of an error taken back once a steady speed was found: as little as keeps the target."""
+
+replace = msgspec.structs.replace
+
+
+def hold(
+    device: GovernedDevice,
+    wish: Wish,
+    state: GovernorState,
+    offered: tuple[Knob, ...],
+    excess_c: float,
+    now: tuple[float, float],
+) -> Decision:
+    """Keep the draw at what the cooler carries away for good.
+
+    Args:
+        device: Ranges.
+        wish: What the user asked for.
+        state: After the reading.
+        offered: Knobs that may be used.
+        excess_c: How far above the target this draw would end.
+        now: Time, and target temperature of the core.
+    """
+    (now_s, target_c), knobs, sensed = now, state.knobs, state.sensed
+    direction = -1 if excess_c > 0 else 1
+    if not is_due(state.steady, state.cooling):
+        return state, ()
+    if above_cap(device, wish, knobs, offered) and may_turn(state, now_s, -1):
+        return act(state, cap(device, wish), now_s)
+    if begun := _begin(device, state, offered, target_c):
+        return act_all(state, begun, now_s)
+    state = replace(state, cooling=replace(state.cooling, start=None))
+    if not is_off(state.steady, state.cooling, excess_c):
+        state = replace(state, over_since_s=None)
+        return replace(state, steady=held(state.steady, state.cooling, target_c)), ()
+    if not may_turn(state, now_s, direction):
+        return state, ()
+    rise_c = (state.cooling.c_per_w or 0.0) * (state.cooling.work_w or 0.0)
+    share = abs(excess_c) / max(1.0, rise_c)
+    if state.steady.was_held:
+        share = min(DOWN_FRAC[1] if direction < 0 else UP_FRAC[1], AGAIN_GAIN * share)
+    share = min(FIRST_FRAC, max(DOWN_FRAC[0], share))
+    if direction < 0:
+        action = lower(device, knobs, offered, sensed, excess_c, share)
+        error = sensed.error_c or 0.0
+        state = count_over(state, error, now_s, nothing_left=action is None)
+    else:
+        state = replace(state, over_since_s=None)
+        action = raise_(device, wish, knobs, -excess_c, share)
+    if action is None:
+        return replace(state, steady=held(state.steady, state.cooling, target_c)), ()
+    return act(replace(state, steady=replace(state.steady, is_held=False)), action, now_s)
+
+
+def relearn(state: GovernorState, known: Known) -> GovernorState:
+    """Return the state that goes by what was learnt at a target that is new in this session."""
+    cooling = replace(state.cooling, c_per_w=known.c_per_w)
+    steady = replace(state.steady, is_held=False, was_held=False, first_w=None)
+    return replace(state, cooling=cooling, steady=steady)
+
+
+def _begin(
+    device: GovernedDevice, state: GovernorState, offered: tuple[Knob, ...], target_c: float
+) -> tuple[Action, ...]:
+    start, carried = state.cooling.start, state.cooling.carried_w(target_c)
+    if start is None or carried is None or start.draw_w <= 0 or state.knobs.touched():
+        return ()
+    return begin(device, offered, start.knobs, carried / start.draw_w)

@@ -1,0 +1,84 @@
+"""What was learnt of each device's cooler, kept between runs."""
+
+import contextlib
+from pathlib import Path
+
+import msgspec
+
+from app.domain.errors import EnvironmentProblem
+from app.domain.record import encode_json
+from app.power.cooling import Known
+from app.power.records import GovernedDevice, Reading, Wish
+from app.power.state import GovernorState
+from app.power.steady import is_sure
+from app.power.targets import targets
+from app.runtime import atomic_write
+
+FILE = "power-cooling.json"
+SAME_C = 2.0
+KEPT_MAX = 8
+Learnt = dict[str, tuple[Known, ...]]
+
+
+class Coolers:
+    """``power-cooling.json``: by device, what held which temperature. Losing it costs little."""
+
+    def __init__(self, folder: Path) -> None:
+        """Read and write in ``folder``."""
+        self._path = folder / FILE
+
+    def find(self, key: str, target_c: float, profile: str | None) -> Known | None:
+        """Return what was learnt under the most similar conditions: same profile, then target."""
+        found = self._read().get(key, ())
+        return min(
+            found, key=lambda k: (k.profile != profile, abs(k.target_c - target_c)), default=None
+        )
+
+    def keep(self, key: str, known: Known, *, is_sure: bool) -> None:
+        """Keep ``known``; what is not sure (not warm through) replaces nothing."""
+        learnt = self._read()
+        earlier = learnt.get(key, ())
+        rest = tuple(k for k in earlier if not _is_like(k, known))
+        if not is_sure and len(rest) < len(earlier):
+            return
+        learnt[key] = (*rest, known)[-KEPT_MAX:]
+        with contextlib.suppress(EnvironmentProblem):
+            atomic_write(self._path, encode_json(learnt))
+
+    def _read(self) -> Learnt:
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=Learnt)
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+            return {}
+
+
+def known_of(
+    state: GovernorState, device: GovernedDevice, wish: Wish, reading: Reading, at_s: float
+) -> Known | None:
+    """Return what a session learnt, ``None`` when that is nothing.
+
+    Args:
+        state: At its end.
+        device: Ranges.
+        wish: What the user asked for.
+        reading: The machine.
+        at_s: Seconds since 1970.
+    """
+    cooling = state.cooling
+    if cooling.c_per_w is None or cooling.room_c is None:
+        return None
+    fitted = cooling.fitted() if is_sure(cooling) else None
+    return Known(
+        target_c=targets(device, wish, reading)[0] - state.shift_c,
+        c_per_w=fitted or cooling.c_per_w,
+        room_c=cooling.room_c,
+        soak_w=cooling.soak_w,
+        at_s=at_s,
+        profile=reading.profile,
+        knobs=state.knobs,
+        draw_w=cooling.work_w,
+    )
+
+
+def _is_like(one: Known, other: Known) -> bool:
+    return one.profile == other.profile and abs(one.target_c - other.target_c) <= SAME_C

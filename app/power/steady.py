@@ -1,0 +1,137 @@
+"""A speed that lasts: work from the start at the draw that the cooler can carry away for good.
+
+A device that begins at full speed and is held back once it is warm slows down by what its heat
+costs. In balanced and quiet mode it is held back from the start instead, by what an earlier session
+learnt (or, the first time, as soon as it is warm), and then left alone: a step is taken when the
+draw is off by what makes 2.5 °C, not before.
+"""
+
+import msgspec
+
+from app.domain.record import Record
+from app.power.cooling import Cooling
+from app.power.knobs import Knobs
+from app.power.sensing import Sensed
+
+FIRST_LOOK_S = 10.0
+"""Work seen before the first step: the draw of this model is not known earlier."""
+
+LOOK_S = 30.0
+NEAR_C, NEAR_AGAIN_C, FAR_C = 1.0, 1.5, 2.5
+"""Aim this near at first and after a step; step again when this far off."""
+
+SOAKED_FRAC, SURE_FRAC = 0.85, 0.95
+FIRST_TRUST_FRAC = 0.95
+"""The fan turns up further until it is warm through, so the first estimate is too high by this."""
+
+HOT_C = 3.0
+ADOPT_C, ADOPT_HELD_C, ADOPT_WARM_C, ADOPT_FIRST_C = 0.5, 1.0, -1.5, -3.0
+CALM_C_S, CALM_S, SETTLE_S = 0.01, 180.0, 90.0
+SPEED_S = 30.0
+WORSE_FRAC = 0.05
+
+replace = msgspec.structs.replace
+
+
+class Steady(Record, frozen=True, kw_only=True):
+    """How the speed that lasts stands against the one of a cool device.
+
+    Attributes:
+        is_held: Whether the draw is as wanted, so that small errors are left alone.
+        was_held: Whether it ever was.
+        first_w: What the cooler carried away when it was first known for sure.
+        burst: Speed with nothing held back.
+        speed: Running mean of the speed since a knob was turned.
+        speed_s: Seconds of that.
+        pct: Speed that lasts as a percentage of ``burst``; ``None`` = not known (yet).
+    """
+
+    is_held: bool = False
+    was_held: bool = False
+    first_w: float | None = None
+    burst: float | None = None
+    speed: float | None = None
+    speed_s: float = 0.0
+    pct: int | None = None
+
+    def turned(self) -> "Steady":
+        """Return this after a knob was turned."""
+        return replace(self, speed=None, speed_s=0.0, pct=None)
+
+
+def excess_of(cooling: Cooling, sensed: Sensed, target_c: float) -> float | None:
+    """Return how far above the target this draw would end, °C; ``None`` = not known.
+
+    Args:
+        cooling: What is known of the cooler.
+        sensed: Temperatures now.
+        target_c: Target temperature of the core.
+    """
+    carried = cooling.carried_w(target_c)
+    if carried is None or cooling.work_w is None or cooling.c_per_w is None:
+        return None
+    excess = cooling.c_per_w * (cooling.work_w - carried)
+    error = sensed.error_c or 0.0
+    return max(excess, error) if error > HOT_C and sensed.slope_c_s > -CALM_C_S else excess
+
+
+def adopt(cooling: Cooling, steady: Steady, sensed: Sensed, target_c: float) -> Cooling:
+    """Return the cooler with what is seen of it taken over, where that can be trusted.
+
+    Warming up shows too little (the fan is slow still, the case cool), so more degrees per watt are
+    believed once it is too warm (nearly, before a draw was found), fewer once it is warm through.
+    """
+    fitted, error = cooling.fitted(), sensed.error_c
+    if fitted is None or error is None or cooling.room_c is None:
+        return cooling
+    if cooling.c_per_w is None:
+        is_warm = error >= ADOPT_FIRST_C
+        return replace(cooling, c_per_w=FIRST_TRUST_FRAC * fitted) if is_warm else cooling
+    off_c = (fitted / cooling.c_per_w - 1.0) * (target_c - cooling.room_c)
+    is_seen = cooling.work_s >= SETTLE_S or error > HOT_C
+    warm_c = ADOPT_HELD_C if steady.was_held else ADOPT_WARM_C
+    is_worse = off_c > ADOPT_C and error >= warm_c and is_seen
+    is_calm = cooling.work_s >= CALM_S and abs(sensed.slope_c_s) < CALM_C_S
+    is_better = off_c < -ADOPT_C and is_calm and cooling.soaked_frac >= SOAKED_FRAC
+    return replace(cooling, c_per_w=fitted) if is_worse or is_better else cooling
+
+
+def is_sure(cooling: Cooling) -> bool:
+    """Whether it is warm through, so that what was learnt holds for good."""
+    return cooling.soaked_frac >= SURE_FRAC
+
+
+def is_due(steady: Steady, cooling: Cooling) -> bool:
+    """Whether enough was seen of the draw since the last step."""
+    return cooling.work_s >= (LOOK_S if steady.was_held else FIRST_LOOK_S)
+
+
+def is_off(steady: Steady, cooling: Cooling, excess_c: float) -> bool:
+    """Whether the draw is to be corrected; once more when all of it is warm for the first time."""
+    is_final = steady.first_w is not None or not is_sure(cooling)
+    near_c = NEAR_AGAIN_C if steady.was_held else NEAR_C
+    return abs(excess_c) > (FAR_C if steady.is_held and is_final else near_c)
+
+
+def held(steady: Steady, cooling: Cooling, target_c: float) -> Steady:
+    """Return the state once the draw is as wanted (or cannot come nearer)."""
+    first_w = steady.first_w
+    if first_w is None and is_sure(cooling):
+        first_w = cooling.carried_w(target_c)
+    return replace(steady, is_held=True, was_held=True, first_w=first_w)
+
+
+def follow_speed(steady: Steady, speed: float | None, knobs: Knobs, dt_s: float) -> Steady:
+    """Return the state after one more decode speed (pauses excluded; ``None`` = none)."""
+    if speed is None or speed <= 0 or dt_s <= 0:
+        return steady
+    seen_s = steady.speed_s + dt_s
+    before = speed if steady.speed is None else steady.speed
+    mean = before + min(1.0, max(dt_s / seen_s, dt_s / SPEED_S)) * (speed - before)
+    steady = replace(steady, speed=mean, speed_s=seen_s)
+    if not knobs.touched_hardware():
+        # Pauses are not in the speed, so only hardware can hide what the device could do.
+        steady = replace(steady, burst=mean)
+    if steady.is_held and steady.pct is None and seen_s >= SPEED_S and steady.burst:
+        steady = replace(steady, pct=min(100, round(100 * mean * knobs.duty / steady.burst)))
+    return steady

@@ -1,0 +1,53 @@
+"""What was learnt of a cooler is kept between runs, and nothing breaks without it."""
+
+from pathlib import Path
+
+import msgspec
+
+from app.power.cooling import Known
+from app.power.known import FILE, Coolers
+
+replace = msgspec.structs.replace
+KNOWN = Known(target_c=74.0, c_per_w=0.5, room_c=22.0, profile="balanced")
+
+
+def test_what_is_kept_is_found_again(tmp_path: Path) -> None:
+    """By device, the same profile first, then the nearest target."""
+    coolers = Coolers(tmp_path)
+    quiet = replace(KNOWN, target_c=61.0, c_per_w=0.6)
+    loud = replace(KNOWN, profile="performance", c_per_w=0.4)
+    for known in (KNOWN, quiet, loud):
+        coolers.keep("gpu", known, is_sure=True)
+    assert coolers.find("gpu", 70.0, "balanced") == KNOWN
+    assert coolers.find("gpu", 62.0, "balanced") == quiet
+    assert coolers.find("gpu", 62.0, "performance") == loud
+    assert coolers.find("other", 62.0, "balanced") is None
+
+
+def test_a_short_session_does_not_replace_a_long_one(tmp_path: Path) -> None:
+    """What is not warm through is kept only where there is nothing yet."""
+    coolers = Coolers(tmp_path)
+    coolers.keep("gpu", KNOWN, is_sure=False)
+    assert coolers.find("gpu", 74.0, "balanced") == KNOWN
+    coolers.keep("gpu", replace(KNOWN, c_per_w=0.9), is_sure=False)
+    assert coolers.find("gpu", 74.0, "balanced") == KNOWN
+    better = replace(KNOWN, c_per_w=0.52)
+    coolers.keep("gpu", better, is_sure=True)
+    assert coolers.find("gpu", 74.0, "balanced") == better
+
+
+def test_a_damaged_file_is_nothing_learnt(tmp_path: Path) -> None:
+    """Cut, empty, or of another program: it is started anew."""
+    for text in (b"", b"{", b"[1]", b'{"gpu": [{"target_c": "x"}]}', b"\xff\xfe"):
+        (tmp_path / FILE).write_bytes(text)
+        assert Coolers(tmp_path).find("gpu", 74.0, None) is None
+        Coolers(tmp_path).keep("gpu", KNOWN, is_sure=True)
+        assert Coolers(tmp_path).find("gpu", 74.0, "balanced") == KNOWN
+
+
+def test_a_folder_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
+    """Losing it costs the first minutes of the next session, no more."""
+    Coolers(tmp_path / "gone" / "there").keep("gpu", KNOWN, is_sure=True)
+    file = tmp_path / "file"
+    file.write_text("x")
+    Coolers(file).keep("gpu", KNOWN, is_sure=True)
