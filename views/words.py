@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication, QLocale
 
-from app.advice.text import render
+from app.advice.said import said
+from app.advice.text import FALLBACK, render
 from app.domain.errors import Bug, ErrorInfo
 from app.domain.memory import Verdict
 from app.domain.outcome import Outcome
@@ -144,6 +145,9 @@ _THROTTLES = {
 
 translate = QCoreApplication.translate
 
+_QUOTED = ("message", "hint", "why")
+"""Data that holds sentences of the core."""
+
 
 def number(value: float, decimals: int = 0) -> str:
     """Return a number as the language in use writes it."""
@@ -155,10 +159,17 @@ def number(value: float, decimals: int = 0) -> str:
 
 def sentence(section: str, code: str, data: Mapping[str, str | int | float | None]) -> str:
     """Return a text of ``assets/text`` in the language in use; empty where there is none."""
+    told = {k: said_text(v) if k in _QUOTED and isinstance(v, str) else v for k, v in data.items()}
     try:
-        return render(section, code, data, text_language())
+        return render(section, code, told, text_language())
     except Bug:
         return ""
+
+
+def said_text(text: str) -> str:
+    """Return sentences of the core in the language in use; as they are where that has none."""
+    # Back-ticks mark commands in a terminal; here they would only be noise.
+    return (said(text, text_language()) or text).replace("`", "")
 
 
 def absence_text(reason: str) -> str:
@@ -174,12 +185,15 @@ def throttle_text(reasons: Sequence[str]) -> str:
 def error_text(error: ErrorInfo) -> str:
     """Return what went wrong and what to do.
 
-    The core's own words are English; another language says the kind of problem first.
+    Where the language in use has no words for it, the kind of problem is said first, and then what
+    the core said in English.
     """
-    # Back-ticks mark commands in a terminal; here they would only be noise.
+    language = text_language()
+    message, hint = said(error.message, language), said(error.hint, language)
+    if message is not None and hint is not None:
+        gap = " " if language == FALLBACK else ""
+        return f"{message}{gap}{hint}".replace("`", "").strip()
     own = f"{error.message} {error.hint}".replace("`", "").strip()
-    if text_language() == "en":
-        return own
     known = sentence("error", error.code, {}) or translate("Words", "Something went wrong.")
     return translate("Words", "{sentence} ({details})").format(sentence=known, details=own)
 

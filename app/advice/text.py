@@ -51,10 +51,15 @@ def render(section: str, code: str, data: Mapping[str, Value], language: str = "
         msg = f"no text for {section}.{code}"
         raise Bug(msg)
     try:
-        return template.format_map({key: show(value) for key, value in data.items()})
+        return template.format_map({k: _in_words(k, v, language) for k, v in data.items()})
     except KeyError as error:
         msg = f"the text of {section}.{code} needs {error}"
         raise Bug(msg) from error
+
+
+def _in_words(name: str, value: Value, language: str) -> str:
+    # a rule by which ties are decided is a code of its own
+    return catalogue(language)["tie"].get(str(value), str(value)) if name == "rule" else show(value)
 
 
 def _template(section: str, code: str, system: Value, language: str) -> str | None:

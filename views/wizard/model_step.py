@@ -18,7 +18,7 @@ from app.domain.memory import Verdict
 from app.domain.units import MISSING
 from views.units import format_bytes
 from views.widgets import Banner, Card, Heading, Kit, Table, text_label
-from views.words import verdict_label
+from views.words import said_text, verdict_label
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -209,5 +209,5 @@ def _kind(entry: "ModelEntry") -> str:
 
 def _state(entry: "ModelEntry") -> str:
     if entry.problem:
-        return entry.problem
+        return said_text(entry.problem)
     return MISSING if entry.verdict is Verdict.UNKNOWN else verdict_label(entry.verdict)
