@@ -21,6 +21,7 @@ class Background(QObject):
         self._window = window
         self._tray: QSystemTrayIcon | None = None
         self._finish: Callable[[], None] | None = None
+        self._title = ""
 
     @property
     def is_on(self) -> bool:
@@ -95,6 +96,7 @@ class Background(QObject):
 
     def _tell_minimised(self, text: str) -> None:
         if self._window.isMinimized():
+            self._title = self._title or self._window.windowTitle()
             self._window.setWindowTitle(f"RigTune: {text}")
             self._window.installEventFilter(self)
             QApplication.alert(self._window)
@@ -114,7 +116,7 @@ class Background(QObject):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.WindowStateChange and not self._window.isMinimized():
             self._window.removeEventFilter(self)
-            self._window.setWindowTitle("RigTune")
+            self._window.setWindowTitle(self._title)
         return super().eventFilter(watched, event)
 
     @Slot(QSystemTrayIcon.ActivationReason)
