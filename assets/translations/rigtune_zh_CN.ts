@@ -1499,6 +1499,10 @@
         <translation>演示模型</translation>
     </message>
     <message>
+        <source>own folder</source>
+        <translation>自己的文件夹</translation>
+    </message>
+    <message>
         <source>Demo: Gemma 3 270M</source>
         <translation>演示：Gemma 3 270M</translation>
     </message>

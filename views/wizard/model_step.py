@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 DEMO = "demo"
 SUFFIX = ".gguf"
+MAX_NAME = 60
 
 
 class ModelStep(QWidget):
@@ -140,9 +141,24 @@ class ModelStep(QWidget):
         self._entries = tuple(entries)
         self._show_rows()
 
+    @property
+    def _origins(self) -> dict[str, str]:
+        # programs are called alike in every language
+        return {
+            "rigtune": "RigTune", "lmstudio": "LM Studio", "ollama": "Ollama",
+            "huggingface": "Hugging Face", "jan": "Jan", "gpt4all": "GPT4All",
+            "llama.cpp": "llama.cpp", "folder": self.tr("own folder"),
+        }  # fmt: skip
+
     def _show_rows(self) -> None:
         rows = [
-            (entry.name, entry.origin, _kind(entry), _state(entry), format_bytes(entry.file_bytes))
+            (
+                _shown_name(entry.name),
+                self._origins.get(entry.origin, entry.origin),
+                _kind(entry),
+                _state(entry),
+                format_bytes(entry.file_bytes),
+            )
             for entry in self._entries
         ]
         demo = self.tr("Demo: Gemma 3 270M")
@@ -195,6 +211,11 @@ class ModelStep(QWidget):
 def short_name(model: str) -> str:
     """Return the last part of a path or id."""
     return model.replace("\\", "/").rsplit("/", 1)[-1]
+
+
+def _shown_name(name: str) -> str:
+    """Return ``name``, of a very long one the end: there the file is named."""
+    return name if len(name) <= MAX_NAME else f"…{name[1 - MAX_NAME :]}"
 
 
 def _dropped_model(event: QDropEvent) -> str:
