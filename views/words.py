@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication, QLocale
+from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication, QDateTime, QLocale, Qt
 
 from app.advice.said import said
 from app.advice.text import FALLBACK, render
@@ -155,6 +155,18 @@ def number(value: float, decimals: int = 0) -> str:
     # The C locale would write no separators.
     locale.setNumberOptions(QLocale.NumberOption.DefaultNumberOptions)
     return locale.toString(float(value), "f", decimals)
+
+
+def local_time(utc: str, *, to_the_second: bool = False) -> str:
+    """Return when something was by this machine's clock.
+
+    Args:
+        utc: RFC 3339 time; text that is none is returned as it is.
+        to_the_second: Whether minutes are too coarse.
+    """
+    moment = QDateTime.fromString(utc, Qt.DateFormat.ISODateWithMs)
+    form = "yyyy-MM-dd HH:mm:ss" if to_the_second else "yyyy-MM-dd HH:mm"
+    return moment.toLocalTime().toString(form) if moment.isValid() else utc
 
 
 def sentence(section: str, code: str, data: Mapping[str, str | int | float | None]) -> str:

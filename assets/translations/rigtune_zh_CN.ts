@@ -789,7 +789,7 @@
     </message>
     <message>
         <source>decode was {before}, now {now} tok/s: {percent}&#xa0;%</source>
-        <translation>解码原为 {before}，现为 {now} tok/s：{percent}&#xa0;%</translation>
+        <translation>生成速度原为 {before}，现为 {now} tok/s：{percent}&#xa0;%</translation>
     </message>
 </context>
 <context>
@@ -1749,6 +1749,22 @@
     <message>
         <source>The power limit is as it was found.</source>
         <translation>功率上限与原先相同。</translation>
+    </message>
+    <message>
+        <source>applied</source>
+        <translation>已生效</translation>
+    </message>
+    <message>
+        <source>restored</source>
+        <translation>已恢复</translation>
+    </message>
+    <message>
+        <source>unchanged</source>
+        <translation>未变</translation>
+    </message>
+    <message>
+        <source>left as it was</source>
+        <translation>保持原样</translation>
     </message>
     <message>
         <source>pauses</source>
@@ -2996,7 +3012,7 @@
     </message>
     <message>
         <source>Flash attention</source>
-        <translation>Flash attention</translation>
+        <translation>Flash Attention</translation>
     </message>
     <message>
         <source>K cache type</source>
@@ -3192,7 +3208,7 @@
     </message>
     <message>
         <source>flash attention off</source>
-        <translation>关闭 flash attention</translation>
+        <translation>关闭 Flash Attention</translation>
     </message>
     <message>
         <source>weights pinned</source>

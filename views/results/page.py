@@ -21,7 +21,7 @@ from views.results.report import file_stem
 from views.results.result_view import ResultView
 from views.results.toolbar import Toolbar
 from views.widgets import Banner, EmptyState, Kit, Table
-from views.words import goal_label, status_label
+from views.words import goal_label, local_time, status_label
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -330,7 +330,7 @@ def name_of(sweep: "StoredSweep") -> str:
 
 
 def _label(sweep: "StoredSweep") -> str:
-    return f"{name_of(sweep)}{LABEL_SEP}{sweep.created_utc[:16].replace('T', ' ')}"
+    return f"{name_of(sweep)}{LABEL_SEP}{local_time(sweep.created_utc)}"
 
 
 def _row(sweep: "StoredSweep") -> tuple[str, ...]:
@@ -339,7 +339,7 @@ def _row(sweep: "StoredSweep") -> tuple[str, ...]:
     return (
         name_of(sweep),
         goal_label(sweep.request.goal),
-        sweep.created_utc[:16].replace("T", " "),
+        local_time(sweep.created_utc),
         status_label(sweep.status),
         str(sweep.n_trials),
         format_tok_s(decode.median if decode else None),
