@@ -1848,8 +1848,16 @@
         <translation>正在重新测量…</translation>
     </message>
     <message>
+        <source>Stop</source>
+        <translation>停止</translation>
+    </message>
+    <message>
         <source>Measuring again: {phase}</source>
         <translation>正在重新测量：{phase}</translation>
+    </message>
+    <message>
+        <source>Stopped. The stored result is as it was.</source>
+        <translation>已停止。保存的结果没有变化。</translation>
     </message>
 </context>
 <context>

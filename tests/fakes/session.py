@@ -575,6 +575,11 @@ class FakeResults:
     ) -> Iterator[TrialProgress | Recheck]:
         """Find six per cent less."""
         yield TrialProgress(phase="decode")
+        while not self._session.gate.is_set():
+            if cancel.is_set():
+                return
+            time.sleep(0.01)
+            yield TrialProgress(phase="decode")
         before = Rate(median=41.2, low=41.0, high=41.4)
         now = Rate(median=38.9, low=38.7, high=39.1)
         yield Recheck(

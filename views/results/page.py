@@ -245,7 +245,9 @@ class ResultsPage(Page):
 
     @Slot()
     def _on_banner_action(self) -> None:
-        if self._deleted is not None:
+        if self.rechecker.is_running:
+            self.rechecker.stop()
+        elif self._deleted is not None:
             deleted, self._deleted = self._deleted, None
             self._shown = deleted
             self.banner.hide()

@@ -175,6 +175,21 @@ def test_file_goes_out_and_comes_in(
     qtbot.waitUntil(lambda: "cannot be written" in page.banner.text)
 
 
+def test_measuring_again_can_be_stopped(
+    window: MainWindow, late: LatePages, session: FakeSession, qtbot: QtBot
+) -> None:
+    """A check that takes too long must have its Stop beside it, and leave nothing half said."""
+    page = opened(window, late, qtbot)
+    session.gate.clear()
+    page.tools.check.click()
+    qtbot.waitUntil(lambda: "timing decode" in page.banner.text)
+    assert page.banner._action.text() == "Stop"
+    page.banner._action.click()
+    qtbot.waitUntil(lambda: page.banner.text.startswith("Stopped."))
+    assert page.tools.check.isEnabled()
+    assert page.banner._action.isHidden()
+
+
 def test_other_goal_begins_a_search(window: MainWindow, late: LatePages, qtbot: QtBot) -> None:
     """An alternative that was not measured must lead to a search for it, one press away."""
     page = opened(window, late, qtbot)
