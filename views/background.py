@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QCoreApplication, QObject, Qt, Slot
+from PySide6.QtCore import QCoreApplication, QEvent, QObject, Qt, Slot
 from PySide6.QtWidgets import QApplication, QMenu, QMessageBox, QSystemTrayIcon, QWidget
+from typing_extensions import override
 
 from views.widgets.basics import Kit
 
@@ -20,6 +21,7 @@ class Background(QObject):
         self._window = window
         self._tray: QSystemTrayIcon | None = None
         self._finish: Callable[[], None] | None = None
+        self._title = ""
 
     @property
     def is_on(self) -> bool:
@@ -80,10 +82,23 @@ class Background(QObject):
         )
 
     def tell(self, text: str) -> None:
-        """Say that the search has ended, where nobody sees the window."""
-        if self._tray is not None:
+        """Say what the search came to, or what it waits for, where nobody sees the window.
+
+        In the tray as a note and on hover; without one in the title, which the taskbar shows.
+        """
+        if self._tray is None:
+            self._tell_minimised(text)
+        elif QSystemTrayIcon.isSystemTrayAvailable():
+            self._tray.setToolTip(f"RigTune: {text}")
             self._tray.showMessage("RigTune", text)
-        elif self._window.isMinimized():
+        else:
+            self.come_back()  # the tray has gone; nobody would find the window again
+
+    def _tell_minimised(self, text: str) -> None:
+        if self._window.isMinimized():
+            self._title = self._title or self._window.windowTitle()
+            self._window.setWindowTitle(f"RigTune: {text}")
+            self._window.installEventFilter(self)
             QApplication.alert(self._window)
 
     @Slot()
@@ -96,6 +111,13 @@ class Background(QObject):
             self._tray = None
         self._window.showNormal()
         self._window.activateWindow()
+
+    @override
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.WindowStateChange and not self._window.isMinimized():
+            self._window.removeEventFilter(self)
+            self._window.setWindowTitle(self._title)
+        return super().eventFilter(watched, event)
 
     @Slot(QSystemTrayIcon.ActivationReason)
     def _on_activated(self, reason: QSystemTrayIcon.ActivationReason) -> None:

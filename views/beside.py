@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from app.advice.said import said
 from app.advice.text import LANGUAGES, catalogue
 from app.domain.errors import EnvironmentProblem
 from app.runtime import atomic_write
@@ -36,6 +37,7 @@ def look_at_machine(
         if found is None:
             for language in LANGUAGES:  # read here, because the GUI thread opens no file
                 catalogue(language)
+                said(" ", language)
             found = open_session()
             yield Opened(found)
         yield found.machine(refresh=refresh)

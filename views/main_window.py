@@ -3,19 +3,17 @@
 import base64
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 import msgspec
-from PySide6.QtCore import QByteArray, QSize, QUrl, Signal, Slot
-from PySide6.QtGui import QCloseEvent, QDesktopServices, QGuiApplication, QResizeEvent
+from PySide6.QtCore import QByteArray, QSize, Signal, Slot
+from PySide6.QtGui import QCloseEvent, QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QStackedWidget, QWidget
 from typing_extensions import override
 
 from app.domain.errors import ErrorInfo
 from app.domain.machine import Machine
-from app.runtime import data_dir
 from views.background import Background
 from views.beside import Opened, close_session, import_pages, look_at_machine, write_text
 from views.bridge import Jobs
@@ -95,7 +93,7 @@ class MainWindow(QMainWindow):
         self.entries, self.settings_entry = page_entries()
         self.sidebar = Sidebar(self._kit, self.entries, self.settings_entry)
         self._stack = QStackedWidget()
-        self.on_demand = OnDemand(self._kit, self._stack, self, self.jobs, lambda: self._session)
+        self.on_demand = OnDemand(self._kit, self._stack, self.jobs, self)
         self._wanted = "dashboard"
         self._lay_out()
         Menus(self._kit, self, self)
@@ -107,7 +105,11 @@ class MainWindow(QMainWindow):
         self.dashboard.tune_requested.connect(partial(self.open_page, "tune"))
         self.dashboard.export_requested.connect(self._on_export_requested)
         if self._session is not None:
-            self.dashboard.power.attach(self._session.power, self.jobs)
+            self._attach(self._session)
+
+    def _attach(self, session: SessionPort) -> None:
+        self.dashboard.power.attach(session.power, self.jobs)
+        self.on_demand.attach(session)
 
     @Slot()
     def rebuild(self) -> None:
@@ -214,7 +216,7 @@ class MainWindow(QMainWindow):
     def _on_machine_event(self, event: object) -> None:
         if isinstance(event, Opened):
             self._session = event.session
-            self.dashboard.power.attach(event.session.power, self.jobs)
+            self._attach(event.session)
             self._build_late_pages()
         elif isinstance(event, Machine):
             self.dashboard.show_machine(event)
@@ -269,7 +271,7 @@ class MainWindow(QMainWindow):
         late.state_changed.connect(self._on_state_changed)
         late.loaded_changed.connect(self.dashboard.show_loaded)
         late.chat.scene.engine_failed.connect(partial(self._look_at_machine, refresh=False))
-        late.wizard.search_ended.connect(self.background.tell)
+        late.wizard.search_told.connect(self.background.tell)
         self.open_page(self._wanted)
         self.pages_built.emit()
 
@@ -289,14 +291,11 @@ class MainWindow(QMainWindow):
         self.open_page(page)
 
     @Slot()
-    def show_data_folder(self) -> None:
-        """Show where RigTune keeps its files."""
-        self.jobs.call("folder", data_dir).event_arrived.connect(self._on_data_folder)
-
-    @Slot(object)
-    def _on_data_folder(self, folder: Path) -> None:
-        QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))
-        self.on_demand.show_folder(str(folder))
+    def follow_engine(self) -> None:
+        """Look at the machine with the engine that was chosen; nothing stays on the other one."""
+        if self._late is not None:
+            self._late.chat.unload()
+        self.look_again()
 
     @Slot(str, object)
     def _on_export_requested(self, path: str, make: Callable[[], str]) -> None:

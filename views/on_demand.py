@@ -1,13 +1,15 @@
 """The pages that most starts never show: imported and built when they are first asked for."""
 
 import importlib
-from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, QUrl, Slot
+from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from app.domain.machine import Machine
+from app.runtime import data_dir
 from views.bridge import Jobs
 from views.feed import TelemetryFeed
 from views.port import SessionPort
@@ -33,8 +35,8 @@ class Handlers(Protocol):
         """Go to a page; the introduction was seen or skipped."""
         ...
 
-    def show_data_folder(self) -> None:
-        """Show where RigTune keeps its files."""
+    def follow_engine(self) -> None:
+        """Another engine is in use from now on."""
         ...
 
     def look_again(self) -> None:
@@ -46,18 +48,14 @@ class OnDemand(QObject):
     """Advice, settings, introduction and gallery."""
 
     def __init__(
-        self,
-        kit: Kit,
-        stack: QStackedWidget,
-        handlers: Handlers,
-        jobs: Jobs,
-        session: Callable[[], SessionPort | None],
-    ) -> None:
+        self, kit: Kit, stack: QStackedWidget, jobs: Jobs, handlers: Handlers
+    ) -> None:  # fmt: skip
         """Build nothing yet; pages are added to ``stack``."""
         super().__init__(stack)
-        self._jobs, self._session = jobs, session
         self._kit = kit
         self._stack = stack
+        self._jobs = jobs
+        self._session: SessionPort | None = None
         self._handlers = handlers
         self.pages: dict[str, QWidget] = {}
 
@@ -76,7 +74,7 @@ class OnDemand(QObject):
             advice: AdvicePage = module.AdvicePage(self._kit)
             advice.refresh_requested.connect(self._handlers.look_again)
             testing = importlib.import_module("views.self_test")
-            testing.SelfTest(advice, self._jobs, self._session)
+            testing.SelfTest(advice, self._jobs, lambda: self._session)
             return advice
         if key == "intro":
             intro: IntroPage = module.IntroPage(self._kit)
@@ -85,7 +83,10 @@ class OnDemand(QObject):
             return intro
         if key == "settings":
             settings: SettingsPage = module.SettingsPage(self._kit)
-            settings.data_folder_requested.connect(self._handlers.show_data_folder)
+            settings.data_folder_requested.connect(self._show_data_folder)
+            settings.engine.switched.connect(self._handlers.follow_engine)
+            if self._session is not None:
+                settings.engine.attach(self._session, self._jobs)
             return settings
         gallery: QWidget = module.GalleryPage(self._kit)
         return gallery
@@ -96,11 +97,22 @@ class OnDemand(QObject):
             intro: IntroPage = self.pages["intro"]  # type: ignore[assignment]
             intro.show_machine(machine)
 
-    def show_folder(self, folder: str) -> None:
-        """Name RigTune's folder on the settings page, if it is there."""
+    def attach(self, session: SessionPort) -> None:
+        """Tell the settings, if they are there or once they are, of the session."""
+        self._session = session
         if "settings" in self.pages:
             settings: SettingsPage = self.pages["settings"]  # type: ignore[assignment]
-            settings.show_file(folder)
+            settings.engine.attach(session, self._jobs)
+
+    @Slot()
+    def _show_data_folder(self) -> None:
+        self._jobs.call("folder", data_dir).event_arrived.connect(self._on_data_folder)
+
+    @Slot(object)
+    def _on_data_folder(self, folder: Path) -> None:
+        QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))
+        settings: SettingsPage = self.pages["settings"]  # type: ignore[assignment]
+        settings.show_file(str(folder))
 
     def show_findings(self, machine: Machine, feed: TelemetryFeed) -> None:
         """Show on the advice page, if it is there, what there is to say."""

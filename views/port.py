@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import threading
     from collections.abc import Generator, Iterator
+    from contextlib import AbstractContextManager
 
+    from app.domain.errors import ErrorInfo
     from app.domain.events import ChatEvent, RigEvent, ServerEvent, SweepEvent, TrialProgress
     from app.domain.finding import Check
     from app.domain.machine import Machine
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from app.power.protocol import PutBack
     from app.session import Estimate, ModelEntry
     from app.session.capsweep import CapsEvent
+    from app.session.engine_verdict import EngineChecked
+    from app.session.engines import EngineName
     from app.session.power_views import PowerState
     from app.session.results import Recheck
     from app.store import Store
@@ -203,6 +207,51 @@ class ResultsPort(Protocol):
         ...
 
 
+class EngineStandingPort(Protocol):
+    """Which engine serves, as ``app.session.EngineStanding``."""
+
+    @property
+    def in_use(self) -> "EngineName | None":
+        """Which one; ``None`` = libraries of the user's own."""
+        ...
+
+    @property
+    def has_previous(self) -> bool:
+        """Whether there is an engine to go back to."""
+        ...
+
+    @property
+    def build(self) -> str | None:
+        """The build in use, where it is known."""
+        ...
+
+    @property
+    def error(self) -> "ErrorInfo | None":
+        """Why it does not start."""
+        ...
+
+    @property
+    def outdated(self) -> "tuple[Profile, ...]":
+        """Profiles that another build measured."""
+        ...
+
+
+class EnginesPort(Protocol):
+    """This RigTune's engine and the one from before the last upgrade. Calls block."""
+
+    def standing(self, machine: "Machine") -> EngineStandingPort:
+        """Return which one serves, without starting any."""
+        ...
+
+    def use(self, name: "EngineName") -> None:
+        """Run searches and chats on it from now on."""
+        ...
+
+    def check(self, profile_id: str) -> "Generator[RigEvent | EngineChecked, None, None]":
+        """Measure a profile with both in turns; the last event is the comparison."""
+        ...
+
+
 class SessionPort(Protocol):
     """The façade of the core. Calls may block: never on the GUI thread."""
 
@@ -261,6 +310,14 @@ class SessionPort(Protocol):
 
     def results(self) -> ResultsPort:
         """Return what can be done with stored searches."""
+        ...
+
+    def engines(self) -> EnginesPort:
+        """Return the two engines."""
+        ...
+
+    def measuring(self, purpose: str) -> "AbstractContextManager[object]":
+        """Hold the devices for ``purpose``."""
         ...
 
     def profiles(self) -> "tuple[Profile, ...]":

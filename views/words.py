@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication, QLocale
+from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication, QDateTime, QLocale, Qt
 
-from app.advice.text import render
+from app.advice.said import said
+from app.advice.text import FALLBACK, render
 from app.domain.errors import Bug, ErrorInfo
 from app.domain.memory import Verdict
 from app.domain.outcome import Outcome
@@ -144,6 +145,9 @@ _THROTTLES = {
 
 translate = QCoreApplication.translate
 
+_QUOTED = ("message", "hint", "why")
+"""Data that holds sentences of the core."""
+
 
 def number(value: float, decimals: int = 0) -> str:
     """Return a number as the language in use writes it."""
@@ -153,12 +157,31 @@ def number(value: float, decimals: int = 0) -> str:
     return locale.toString(float(value), "f", decimals)
 
 
+def local_time(utc: str, *, to_the_second: bool = False) -> str:
+    """Return when something was by this machine's clock.
+
+    Args:
+        utc: RFC 3339 time; text that is none is returned as it is.
+        to_the_second: Whether minutes are too coarse.
+    """
+    moment = QDateTime.fromString(utc, Qt.DateFormat.ISODateWithMs)
+    form = "yyyy-MM-dd HH:mm:ss" if to_the_second else "yyyy-MM-dd HH:mm"
+    return moment.toLocalTime().toString(form) if moment.isValid() else utc
+
+
 def sentence(section: str, code: str, data: Mapping[str, str | int | float | None]) -> str:
     """Return a text of ``assets/text`` in the language in use; empty where there is none."""
+    told = {k: said_text(v) if k in _QUOTED and isinstance(v, str) else v for k, v in data.items()}
     try:
-        return render(section, code, data, text_language())
+        return render(section, code, told, text_language())
     except Bug:
         return ""
+
+
+def said_text(text: str) -> str:
+    """Return sentences of the core in the language in use; as they are where that has none."""
+    # Back-ticks mark commands in a terminal; here they would only be noise.
+    return (said(text, text_language()) or text).replace("`", "")
 
 
 def absence_text(reason: str) -> str:
@@ -174,12 +197,15 @@ def throttle_text(reasons: Sequence[str]) -> str:
 def error_text(error: ErrorInfo) -> str:
     """Return what went wrong and what to do.
 
-    The core's own words are English; another language says the kind of problem first.
+    Where the language in use has no words for it, the kind of problem is said first, and then what
+    the core said in English.
     """
-    # Back-ticks mark commands in a terminal; here they would only be noise.
+    language = text_language()
+    message, hint = said(error.message, language), said(error.hint, language)
+    if message is not None and hint is not None:
+        gap = " " if language == FALLBACK else ""
+        return f"{message}{gap}{hint}".replace("`", "").strip()
     own = f"{error.message} {error.hint}".replace("`", "").strip()
-    if text_language() == "en":
-        return own
     known = sentence("error", error.code, {}) or translate("Words", "Something went wrong.")
     return translate("Words", "{sentence} ({details})").format(sentence=known, details=own)
 

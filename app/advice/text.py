@@ -56,10 +56,16 @@ def render(section: str, code: str, data: Mapping[str, Value], language: str = "
         msg = f"no text for {section}.{code}"
         raise Bug(msg)
     try:
-        return template.format_map({key: Shown(value) for key, value in data.items()})
+        shown = {key: Shown(_in_words(key, value, language)) for key, value in data.items()}
+        return template.format_map(shown)
     except KeyError as error:
         msg = f"the text of {section}.{code} needs {error}"
         raise Bug(msg) from error
+
+
+def _in_words(name: str, value: Value, language: str) -> Value:
+    # a rule by which ties are decided is a code of its own
+    return catalogue(language)["tie"].get(str(value), value) if name == "rule" else value
 
 
 def _template(section: str, code: str, data: Mapping[str, Value], language: str) -> str | None:

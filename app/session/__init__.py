@@ -3,7 +3,7 @@
 from app.session.check import CommandChecked
 from app.session.draft import DraftTried
 from app.session.engine_verdict import EngineChecked
-from app.session.engines import EngineName, Engines, EngineState
+from app.session.engines import EngineName, Engines, EngineStanding, EngineState
 from app.session.facade import Session
 from app.session.probing import Probing
 from app.session.serving import Server
@@ -16,6 +16,7 @@ __all__ = [
     "DraftTried",
     "EngineChecked",
     "EngineName",
+    "EngineStanding",
     "EngineState",
     "Engines",
     "Estimate",

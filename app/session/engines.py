@@ -44,6 +44,11 @@ class EngineName(StrEnum):
     CURRENT = "current"
     PREVIOUS = "previous"
 
+    @property
+    def other(self) -> "EngineName":
+        """The other one."""
+        return EngineName.PREVIOUS if self is EngineName.CURRENT else EngineName.CURRENT
+
 
 # each engine loads twice, in an order that favours neither when the machine grows warm
 TURNS = (EngineName.PREVIOUS, EngineName.CURRENT, EngineName.CURRENT, EngineName.PREVIOUS)
@@ -63,6 +68,24 @@ class EngineState(Record, frozen=True, kw_only=True):
     in_use: bool
     build: str | None = None
     error: ErrorInfo | None = None
+
+
+class EngineStanding(Record, frozen=True, kw_only=True):
+    """Which engine serves, and what it means for what is stored; nothing was started for it.
+
+    Attributes:
+        in_use: Which of the two; ``None`` = libraries of the user's own.
+        has_previous: Whether the engine from before the last upgrade was kept.
+        build: Build in use; ``None`` where it does not start, or was not asked (a GPU sleeps).
+        error: Why it does not start.
+        outdated: Profiles that another build than the one in use measured.
+    """
+
+    in_use: EngineName | None
+    has_previous: bool
+    build: str | None = None
+    error: ErrorInfo | None = None
+    outdated: tuple[Profile, ...] = ()
 
 
 def name_in_use() -> EngineName:
@@ -134,6 +157,7 @@ class Engines:
         store: Store,
         machine_with: Callable[[EngineInfo], Machine],
         open_rig: Callable[[ModelSpec, Machine, Launch], Rig],
+        on_switch: Callable[[], None] = lambda: None,
     ) -> None:
         """Prepare; nothing is started yet.
 
@@ -142,11 +166,24 @@ class Engines:
             store: Holds the profiles.
             machine_with: Joins this machine with an engine.
             open_rig: Opens a rig for a model on a machine with that engine.
+            on_switch: Called when the other engine was chosen.
         """
         self._launch = launch
         self._store = store
         self._machine_with = machine_with
         self._open_rig = open_rig
+        self._on_switch = on_switch
+
+    def standing(self, machine: Machine) -> EngineStanding:
+        """Return which engine serves ``machine``, without starting one."""
+        engine = machine.engine
+        return EngineStanding(
+            in_use=None if self._launch.engine_dir else name_in_use(),
+            has_previous=previous_worker() is not None,
+            build=engine_name(engine) if engine else None,
+            error=machine.engine_problem,
+            outdated=tuple(p for p in self._store.profiles() if is_of_another(p, engine)),
+        )
 
     def states(self) -> tuple[EngineState, ...]:
         """Return this RigTune's engine, and the earlier one if it was kept."""
@@ -172,11 +209,13 @@ class Engines:
                 marker.unlink(missing_ok=True)
             except OSError as error:
                 raise write_problem(error, marker) from error
+            self._on_switch()
             return
         if previous_worker() is None:
             message = "No engine from before an upgrade was kept here."
             raise UsageProblem("no_previous_engine", message, "An upgrade keeps it by itself.")
         atomic_write(marker, MARKER_TEXT)
+        self._on_switch()
 
     def check(self, profile_id: str) -> Generator[RigEvent | EngineChecked, None, None]:
         """Measure a profile with both engines in turns; the last event is the comparison.
@@ -234,7 +273,7 @@ class Engines:
         raise EnvironmentProblem("no_result", "The trial ended without a result.", "Try again.")
 
     def _state(self, name: EngineName) -> EngineState:
-        in_use = name is name_in_use()
+        in_use = name is name_in_use() and not self._launch.engine_dir
         try:
             engine = ask_engine(launch_with(name, self._launch))
         except EnvironmentProblem as problem:

@@ -308,7 +308,8 @@ class Session:
 
     def engines(self) -> Engines:
         """Return this RigTune's engine and the one that the last upgrade kept."""
-        return Engines(self._here.launch, self.store(), self._here.joined, self._here.rig_on)
+        here = self._here
+        return Engines(here.launch, self.store(), here.joined, here.rig_on, here.choose_engine)
 
     # --- chat ------------------------------------------------------------------------------
 

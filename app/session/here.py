@@ -49,6 +49,7 @@ class Here:
 
     def __init__(self, probing: Probing, replay: str | None, launch: Launch) -> None:
         """Prepare; nothing is read or started yet."""
+        self._asked = launch
         self.launch = chosen_launch(launch)
         self.is_recorded = replay is not None
         self._probing = probing
@@ -84,6 +85,11 @@ class Here:
             if self._telemetry is not None:
                 self._telemetry.rename(aliases(machine))
         return machine
+
+    def choose_engine(self) -> None:
+        """Start the engine that the user has chosen now, and look at the machine with it."""
+        self.launch = chosen_launch(self._asked)
+        self._machine = None
 
     @property
     def engine(self) -> EngineInfo | None:

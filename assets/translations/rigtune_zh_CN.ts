@@ -681,6 +681,138 @@
     </message>
 </context>
 <context>
+    <name>EngineCard</name>
+    <message>
+        <source>Engine</source>
+        <translation>引擎</translation>
+    </message>
+    <message>
+        <source>The engine is being looked at…</source>
+        <translation>正在查看引擎…</translation>
+    </message>
+    <message>
+        <source>Measure Them Again</source>
+        <translation>重新测量</translation>
+    </message>
+    <message>
+        <source>Use This RigTune&apos;s Engine…</source>
+        <translation>使用此 RigTune 的引擎…</translation>
+    </message>
+    <message>
+        <source>Go Back to the Earlier Engine…</source>
+        <translation>退回到先前的引擎…</translation>
+    </message>
+    <message>
+        <source>Stop</source>
+        <translation>停止</translation>
+    </message>
+    <message>
+        <source>Searches and chats run on this RigTune&apos;s engine: {build}.</source>
+        <translation>搜索和聊天使用此 RigTune 的引擎：{build}。</translation>
+    </message>
+    <message>
+        <source>Searches and chats run on the engine from before the last upgrade: {build}.</source>
+        <translation>搜索和聊天使用上次升级前的引擎：{build}。</translation>
+    </message>
+    <message>
+        <source>Searches and chats run on llama.cpp libraries of your own: {build}.</source>
+        <translation>搜索和聊天使用您自己的 llama.cpp 库：{build}。</translation>
+    </message>
+    <message>
+        <source>not asked yet, because a GPU sleeps</source>
+        <translation>尚未询问，因为有 GPU 在休眠</translation>
+    </message>
+    <message>
+        <source>The engine does not start: {why}</source>
+        <translation>引擎无法启动：{why}</translation>
+    </message>
+    <message>
+        <source>The engine from before the last upgrade is kept, to go back to.</source>
+        <translation>上次升级前的引擎仍保留着，可以退回。</translation>
+    </message>
+    <message>
+        <source>No earlier engine is kept here; the next upgrade keeps this one.</source>
+        <translation>这里没有保留先前的引擎；下次升级会保留现在这个。</translation>
+    </message>
+    <message numerus="yes">
+        <source>%n stored profile(s) were measured by another engine: {names}. Their settings are used as before; their speeds may not hold until they are measured again.</source>
+        <translation>
+            <numerusform>有 %n 个保存的配置由另一个引擎测得：{names}。其设置照常使用；在重新测量之前，其速度可能不再成立。</numerusform>
+        </translation>
+    </message>
+    <message>
+        <source>Change the engine</source>
+        <translation>更换引擎</translation>
+    </message>
+    <message>
+        <source>Run searches and chats on the engine from before the last upgrade?</source>
+        <translation>改用上次升级前的引擎进行搜索和聊天？</translation>
+    </message>
+    <message>
+        <source>Run searches and chats on this RigTune&apos;s engine again?</source>
+        <translation>重新使用此 RigTune 的引擎进行搜索和聊天？</translation>
+    </message>
+    <message>
+        <source>Nothing is deleted, and you can change back here at any time. A model that is loaded for chat is unloaded. Profiles that the other engine measured stay as they are, but their speeds may not hold: measure them again under Results.</source>
+        <translation>不会删除任何内容，随时可以在这里换回来。已为聊天加载的模型会被卸载。由另一个引擎测得的配置保持不变，但其速度可能不再成立：请在“结果”中重新测量。</translation>
+    </message>
+    <message>
+        <source>Change the Engine</source>
+        <translation>更换引擎</translation>
+    </message>
+    <message>
+        <source>Leave It</source>
+        <translation>不更换</translation>
+    </message>
+    <message>
+        <source>A search is running: stop it first.</source>
+        <translation>正在搜索：请先停止。</translation>
+    </message>
+    <message>
+        <source>The other engine is in use now.</source>
+        <translation>现在使用另一个引擎。</translation>
+    </message>
+    <message>
+        <source>Measuring again…</source>
+        <translation>正在重新测量…</translation>
+    </message>
+    <message>
+        <source>Measuring again: {phase}</source>
+        <translation>正在重新测量：{phase}</translation>
+    </message>
+</context>
+<context>
+    <name>EngineCheck</name>
+    <message>
+        <source>{name}: faster than before ({speeds}).</source>
+        <translation>{name}：比以前快（{speeds}）。</translation>
+    </message>
+    <message>
+        <source>{name}: as fast as before ({speeds}).</source>
+        <translation>{name}：与以前一样快（{speeds}）。</translation>
+    </message>
+    <message>
+        <source>{name}: not told apart from before by these measurements ({speeds}).</source>
+        <translation>{name}：这些测量无法与以前区分开（{speeds}）。</translation>
+    </message>
+    <message>
+        <source>{name}: slower than before ({speeds}). You can go back to the earlier engine.</source>
+        <translation>{name}：比以前慢（{speeds}）。可以退回到先前的引擎。</translation>
+    </message>
+    <message>
+        <source>{name}: does not run on this engine. {why}</source>
+        <translation>{name}：在此引擎上无法运行。{why}</translation>
+    </message>
+    <message>
+        <source>{name}: measured ({speeds}); there was nothing to compare with.</source>
+        <translation>{name}：已测量（{speeds}）；没有可比较的结果。</translation>
+    </message>
+    <message>
+        <source>decode was {before}, now {now} tok/s: {percent}&#xa0;%</source>
+        <translation>生成速度原为 {before}，现为 {now} tok/s：{percent}&#xa0;%</translation>
+    </message>
+</context>
+<context>
     <name>EstimatePanel</name>
     <message>
         <source>Estimate</source>
@@ -1411,6 +1543,10 @@
         <translation>演示模型</translation>
     </message>
     <message>
+        <source>own folder</source>
+        <translation>自己的文件夹</translation>
+    </message>
+    <message>
         <source>Demo: Gemma 3 270M</source>
         <translation>演示：Gemma 3 270M</translation>
     </message>
@@ -1659,6 +1795,22 @@
         <translation>功率上限与原先相同。</translation>
     </message>
     <message>
+        <source>applied</source>
+        <translation>已生效</translation>
+    </message>
+    <message>
+        <source>restored</source>
+        <translation>已恢复</translation>
+    </message>
+    <message>
+        <source>unchanged</source>
+        <translation>未变</translation>
+    </message>
+    <message>
+        <source>left as it was</source>
+        <translation>保持原样</translation>
+    </message>
+    <message>
         <source>pauses</source>
         <translation>暂停</translation>
     </message>
@@ -1744,8 +1896,16 @@
         <translation>正在重新测量…</translation>
     </message>
     <message>
+        <source>Stop</source>
+        <translation>停止</translation>
+    </message>
+    <message>
         <source>Measuring again: {phase}</source>
         <translation>正在重新测量：{phase}</translation>
+    </message>
+    <message>
+        <source>Stopped. The stored result is as it was.</source>
+        <translation>已停止。保存的结果没有变化。</translation>
     </message>
 </context>
 <context>
@@ -2703,6 +2863,10 @@
         <source>The search of {model} has ended: {status}.</source>
         <translation>{model} 的搜索已结束：{status}。</translation>
     </message>
+    <message>
+        <source>The search waits for you. {why}</source>
+        <translation>搜索正在等您。{why}</translation>
+    </message>
 </context>
 <context>
     <name>Words</name>
@@ -2908,7 +3072,7 @@
     </message>
     <message>
         <source>Flash attention</source>
-        <translation>Flash attention</translation>
+        <translation>Flash Attention</translation>
     </message>
     <message>
         <source>K cache type</source>
@@ -3104,7 +3268,7 @@
     </message>
     <message>
         <source>flash attention off</source>
-        <translation>关闭 flash attention</translation>
+        <translation>关闭 Flash Attention</translation>
     </message>
     <message>
         <source>weights pinned</source>

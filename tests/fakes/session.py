@@ -4,6 +4,7 @@ import threading
 import time
 from array import array
 from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import NamedTuple, Self
 
@@ -39,6 +40,8 @@ from app.power.choice import PowerChoice
 from app.power.keeper import DeviceState  # noqa: TC001 - as the other names here
 from app.power.protocol import PutBack
 from app.session.capsweep import CapsEvent
+from app.session.engine_verdict import EngineChecked, Speeds
+from app.session.engines import EngineName, EngineStanding
 from app.session.power_views import EnergyReport, PowerState
 from app.session.results import Recheck
 from app.session.views import Estimate, ModelEntry
@@ -340,6 +343,7 @@ class FakeSession:
         self.changed: tuple[str, ...] = ()
         self.is_purged = False
         self.folders: tuple[str, ...] = ()
+        self.fake_engines = FakeEngines(self)
 
     def wait_if_held(self, cancel: threading.Event | None = None) -> None:
         """Wait for the gate, or for a cancel."""
@@ -459,6 +463,14 @@ class FakeSession:
         """Return a stored answer."""
         return data.result() if sweep_id == 2 else data.result(SweepStatus.CANCELLED, 6)
 
+    def engines(self) -> "FakeEngines":
+        """Return the two engines."""
+        return self.fake_engines
+
+    def measuring(self, purpose: str) -> AbstractContextManager[None]:
+        """Hold nothing."""
+        return nullcontext()
+
     def profiles(self) -> tuple[Profile, ...]:
         """Return one profile."""
         if not self._has_results:
@@ -495,6 +507,45 @@ class FakeSession:
         self.is_closed = True
         if self._store is not None:
             self._store.close()
+
+
+class FakeEngines:
+    """An engine and, where ``has_previous`` says so, the one from before an upgrade."""
+
+    def __init__(self, session: FakeSession) -> None:
+        """Start with today's."""
+        self._session = session
+        self.in_use = EngineName.CURRENT
+        self.has_previous = False
+        self.problem: EnvironmentProblem | None = None
+
+    def standing(self, machine: Machine) -> EngineStanding:
+        """Return how it stands; an engine to go back to means that profiles are of another."""
+        return EngineStanding(
+            in_use=self.in_use, has_previous=self.has_previous, build=f"llama.cpp {self.in_use}",
+            outdated=self._session.profiles() if self.has_previous else (),
+        )  # fmt: skip
+
+    def use(self, name: EngineName) -> None:
+        """Switch, or fail as told to."""
+        if self.problem is not None:
+            raise self.problem
+        self.in_use = name
+
+    def check(self, profile_id: str) -> Generator[TrialProgress | EngineChecked, None, None]:
+        """Find six per cent less, unless the gate is held: then wait for the cancel."""
+        yield TrialProgress(phase="decode")
+        while not self._session.gate.is_set():
+            time.sleep(0.01)
+            yield TrialProgress(phase="decode")
+        speeds = [
+            Speeds(prefill_tok_s=rate, decode_tok_s=rate, request_s=6.9)
+            for rate in (Rate(median=m, low=m, high=m) for m in (41.2, 38.9))
+        ]
+        yield EngineChecked(
+            profile_id=profile_id, profile_name="Qwen chat", verdict="slower", against="previous",
+            reference=speeds[0], current=speeds[1],
+        )  # fmt: skip
 
 
 class FakeResults:
@@ -539,6 +590,11 @@ class FakeResults:
     ) -> Iterator[TrialProgress | Recheck]:
         """Find six per cent less."""
         yield TrialProgress(phase="decode")
+        while not self._session.gate.is_set():
+            if cancel.is_set():
+                return
+            time.sleep(0.01)
+            yield TrialProgress(phase="decode")
         before = Rate(median=41.2, low=41.0, high=41.4)
         now = Rate(median=38.9, low=38.7, high=39.1)
         yield Recheck(

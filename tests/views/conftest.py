@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+os.environ["TZ"] = "UTC"  # times on screen are local ones
 
 import pytest
 import shiboken6

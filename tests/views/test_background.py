@@ -39,7 +39,9 @@ def test_without_tray_the_window_is_minimised(
     assert measuring.jobs.running("search")
     session.gate.set()
     qtbot.waitUntil(lambda: not measuring.jobs.running("search"))
+    assert "has ended: complete" in measuring.windowTitle()
     measuring.showNormal()
+    assert measuring.windowTitle() == "RigTune"
 
 
 def test_with_tray_the_window_goes_and_comes_back(
@@ -58,6 +60,56 @@ def test_with_tray_the_window_goes_and_comes_back(
     assert QApplication.quitOnLastWindowClosed()
     assert measuring.late is not None
     assert measuring.late.wizard.step == "result"
+
+
+@pytest.mark.parametrize("has_tray", [True, False])
+def test_a_search_that_waits_says_so(
+    measuring: MainWindow, late: LatePages, session: FakeSession, has_tray: bool,
+    monkeypatch: pytest.MonkeyPatch, qtbot: QtBot,
+) -> None:  # fmt: skip
+    """A search that nobody sees must not wait for hours unheard: on battery, say."""
+    monkeypatch.setattr(QSystemTrayIcon, "isSystemTrayAvailable", lambda: has_tray)
+    session.pause_at = session.hold_at + 1
+    button = "Go On in the Background" if has_tray else "Minimise and Go On"
+    press(measuring, button)
+    session.gate.set()
+    qtbot.waitUntil(late.wizard.run_step.go_on.isEnabled)
+    qtbot.waitUntil(lambda: not late.wizard.run_step._paused.isHidden())
+    tray = measuring.findChild(QSystemTrayIcon)
+    assert (tray is not None) is has_tray
+    told = tray.toolTip() if tray is not None else measuring.windowTitle()
+    assert "waits for you" in told
+    measuring.background.come_back()
+    late.wizard.run_step.go_on.click()
+    qtbot.waitUntil(lambda: not measuring.jobs.running("search"))
+
+
+def test_a_search_that_fails_in_the_background_says_so(
+    measuring: MainWindow, session: FakeSession, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+) -> None:
+    """A failure is an end, too; the tray must not say that the search goes on."""
+    monkeypatch.setattr(QSystemTrayIcon, "isSystemTrayAvailable", lambda: True)
+    press(measuring, "Go On in the Background")
+    session.crash = RuntimeError("made up")
+    session.gate.set()
+    qtbot.waitUntil(lambda: not measuring.jobs.running("search"))
+    tray = measuring.findChild(QSystemTrayIcon)
+    assert tray is not None
+    assert "made up" in tray.toolTip()
+    measuring.background.come_back()
+
+
+def test_a_tray_that_goes_away_brings_the_window_back(
+    measuring: MainWindow, session: FakeSession, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+) -> None:
+    """When the desktop's panel has crashed, a hidden window could not be found any more."""
+    has_tray = [True]
+    monkeypatch.setattr(QSystemTrayIcon, "isSystemTrayAvailable", lambda: has_tray[0])
+    press(measuring, "Go On in the Background")
+    has_tray[0] = False
+    session.gate.set()
+    qtbot.waitUntil(lambda: not measuring.jobs.running("search"))
+    assert measuring.isVisible()
 
 
 def test_stop_from_the_tray_ends_in_order(

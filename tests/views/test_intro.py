@@ -1,5 +1,6 @@
 """The first start: short, skippable, without network."""
 
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
@@ -23,17 +24,18 @@ def first(open_window: OpenWindow, kit: Kit, session: FakeSession) -> tuple[Main
     return window, page
 
 
+@pytest.mark.parametrize("go", [Qt.Key.Key_Space, Qt.Key.Key_Return])
 def test_three_screens_by_keyboard(
-    open_window: OpenWindow, kit: Kit, session: FakeSession, qtbot: QtBot
+    open_window: OpenWindow, kit: Kit, session: FakeSession, go: Qt.Key, qtbot: QtBot
 ) -> None:
-    """At most three screens; Space alone must lead through them to the wizard."""
+    """At most three screens; one key alone must lead through them to the wizard."""
     window, page = first(open_window, kit, session)
     assert page.isVisible()
     assert page._stack.count() <= 3
     for _ in range(page._stack.count()):
         focus = QApplication.focusWidget()
         assert focus is page.next
-        QTest.keyClick(focus, Qt.Key.Key_Space)
+        QTest.keyClick(focus, go)
     assert window.late is not None
     assert window.late.wizard.isVisible()
     assert kit.options.value.is_introduced

@@ -28,7 +28,7 @@ from tests.fakes.session import FakeSession
 from tests.views.conftest import OpenWindow
 from views.language import Language, Translations, number_locale, resolved, text_language
 from views.widgets import Kit
-from views.words import error_text, number
+from views.words import error_text, number, sentence
 
 ROOT = Path(views.__file__).parents[1]
 CALLS = {"tr": 0, "translate": 1, "QT_TRANSLATE_NOOP": 1}
@@ -136,6 +136,12 @@ def test_core_texts_follow_the_language(chinese: Translations) -> None:
     said = error_text(ErrorInfo(code="disk_full", message="The disk is full.", hint="Free some."))
     assert "磁盘" in said
     assert "Free some." in said
+    broken = ErrorInfo(
+        code="gguf_empty", message="x.gguf is empty (0 bytes).", hint="Choose another file."
+    )
+    assert re.findall(r"[A-Za-z.]+", error_text(broken)) == ["x.gguf"]
+    data = {"message": broken.message}
+    assert "empty" not in sentence("finding", "engine_missing", data)
 
 
 def test_plurals_follow_the_number(qapp: QApplication) -> None:

@@ -1,6 +1,8 @@
 """Every code of the core has a word in the window."""
 
 import re
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,21 @@ def test_every_code_has_a_word() -> None:
     assert all(words.status_label(code) and words.status_tone(code) for code in SweepStatus)
     assert all(words.budget_label(code) for code in BudgetName)
     assert all(words.verdict_label(code) and words.VERDICT_TONES[code] for code in Verdict)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows reads no TZ")
+def test_times_are_of_this_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kept in UTC, a time must be shown as the clock on the wall has it."""
+    monkeypatch.setenv("TZ", "Asia/Shanghai")
+    time.tzset()
+    try:
+        assert words.local_time("2026-01-12T18:20:09Z") == "2026-01-13 02:20"
+        shown = words.local_time("2026-01-12T18:20:09.5+00:00", to_the_second=True)
+        assert shown == "2026-01-13 02:20:09"
+        assert words.local_time("long ago") == "long ago"
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_every_stage_of_a_plan_has_a_word() -> None:

@@ -22,6 +22,7 @@ from views.chat.dialogs import ask_to_delete
 from views.chat.segments import visible
 from views.port import SessionPort
 from views.widgets import Kit, text_label
+from views.words import local_time
 
 MAX_SHOWN = 200
 SNIPPET_CHARS = 60
@@ -51,7 +52,7 @@ def find(store: Store, text: str) -> tuple[Entry, ...]:
         found.append(
             Entry(
                 conversation_id=kept.id, title=kept.title,
-                when=kept.updated_utc[:16].replace("T", " "),
+                when=local_time(kept.updated_utc),
                 snippet="" if hit is None else _around(hit.message.content, words),
                 message_id=None if hit is None else hit.message.id,
             )

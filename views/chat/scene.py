@@ -28,7 +28,7 @@ from views.chat.turns import (
     Vitals,
 )
 from views.widgets import Banner, Pill
-from views.words import error_text, settings_text
+from views.words import error_text, said_text, settings_text
 
 
 class Scene(QObject):
@@ -208,7 +208,7 @@ class Scene(QObject):
         self.loaded_changed.emit(ready.devices)
         self._meter.set_context(ready.settings.n_ctx)
         self._state.show_state(self._settings, "muted", "tune")
-        notes = list(ready.notes)
+        notes = [said_text(note) for note in ready.notes]
         if not ready.has_template and not notes:
             notes.append(
                 self.tr("This model has no chat template: it continues your text instead.")
@@ -217,7 +217,7 @@ class Scene(QObject):
             self._banner.say(" ".join(notes), "warn")
 
     def _template(self, tried: TemplateTried) -> None:
-        said = [f"{f.error.message} {f.error.hint}" for f in tried.findings]
+        said = [error_text(f.error) for f in tried.findings]
         said += [
             self.tr("Ending answers at “{stop}” may help.").format(stop=f.stop)
             for f in tried.findings if f.stop

@@ -15,7 +15,7 @@ from app.session.capsweep import CapsProgress, CapsResult, CapsStarted
 from views.bridge import Job, Jobs
 from views.port import SessionPort
 from views.widgets import Banner, Card, Heading, Kit, Table, text_label
-from views.words import rate_text
+from views.words import error_text, rate_text
 
 if TYPE_CHECKING:
     from app.domain.settings import Settings
@@ -128,7 +128,7 @@ class CapsCard(Card):
         self.table.set_rows([self._row(result, i, p) for i, p in enumerate(result.points)])
         self.text.setText(self._verdict(result))
         if result.why_not is not None:
-            self.banner.say(f"{result.why_not.message} {result.why_not.hint}", "info")
+            self.banner.say(error_text(result.why_not), "info")
 
     def _verdict(self, result: CapsResult) -> str:
         if result.choice is not None and result.cap_w is not None:

@@ -10,7 +10,7 @@ from typing_extensions import override
 from app.domain.units import MISSING, significant
 from app.power.records import Mode
 from views.theme import use_tabular_digits
-from views.words import power_text
+from views.words import power_text, said_text
 
 if TYPE_CHECKING:
     from app.power.keeper import DeviceState
@@ -84,7 +84,7 @@ class PowerLine(QLabel):
             mode=self.mode_name(status.mode).lower(),
         )  # fmt: skip
         reasons = [*([status.action] if status.action else []), *status.notes]
-        problem = [state.problem.message] if state.problem else []
+        problem = [said_text(state.problem.message)] if state.problem else []
         return " ".join([line, *(power_text(reason) for reason in reasons), *problem])
 
     def _energy(self, report: "EnergyReport | None") -> str:

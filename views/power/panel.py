@@ -13,7 +13,7 @@ from app.power.records import Mode
 from views.bridge import Jobs
 from views.power.line import PowerLine
 from views.widgets import Banner, Card, Heading, Kit, Table
-from views.words import power_text
+from views.words import local_time, power_text, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -198,6 +198,13 @@ class PowerPanel(Card):
     def _on_log(self, changes: "Sequence[Change]") -> None:
         self.table.set_rows([self._change(change) for change in reversed(changes)])
 
+    @property
+    def _ends(self) -> dict[str, str]:
+        return {
+            "applied": self.tr("applied"), "restored": self.tr("restored"),
+            "unchanged": self.tr("unchanged"), "left": self.tr("left as it was"),
+        }  # fmt: skip
+
     def _change(self, change: "Change") -> tuple[str, ...]:
         knobs = {
             "pacing": self.tr("pauses"),
@@ -207,9 +214,9 @@ class PowerPanel(Card):
         asked = self.tr("put back") if change.requested is None else f"{change.requested:g}"
         return (
             power_text(change.reason),
-            change.at_utc.replace("T", " ").removesuffix("+00:00"),
+            local_time(change.at_utc, to_the_second=True),
             knobs.get(change.knob, change.knob),
-            change.result,
+            self._ends.get(change.result) or sentence("power", change.result, {}) or change.result,
             asked,
             _seen(change.before),
             _seen(change.after),

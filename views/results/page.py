@@ -3,15 +3,14 @@
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QFileDialog, QInputDialog, QSplitter, QStackedWidget
 from typing_extensions import override
 
 from app.domain.errors import ErrorInfo
-from app.domain.sweep import SweepResult
 from app.domain.units import format_tok_s
-from views.bridge import Jobs
+from views.bridge import Jobs, Latest
 from views.page import Page
 from views.port import SessionPort
 from views.results import work
@@ -22,11 +21,12 @@ from views.results.report import file_stem
 from views.results.result_view import ResultView
 from views.results.toolbar import Toolbar
 from views.widgets import Banner, EmptyState, Kit, Table
-from views.words import goal_label, status_label
+from views.words import goal_label, local_time, status_label
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from app.domain.sweep import SweepResult
     from app.store.records import StoredSweep
     from views.port import ResultsPort
 
@@ -56,7 +56,9 @@ class ResultsPage(Page):
         self._jobs = jobs
         self._sweeps: tuple[StoredSweep, ...] = ()
         self._shown: int | None = None
+        self._loaded: StoredSweep | None = None
         self._result: SweepResult | None = None
+        self._results = Latest(jobs, "results", self)
         self._deleted: int | None = None
         self._compared: tuple[str, SweepResult] | None = None
         self.tools = Toolbar(kit)
@@ -94,6 +96,8 @@ class ResultsPage(Page):
         self._connect()
 
     def _connect(self) -> None:
+        self._results.result_arrived.connect(self._on_result)
+        self._results.failed.connect(self._on_failed)
         self.table.row_selected.connect(self._on_row_selected)
         self.view.chat_requested.connect(self._on_chat_requested)
         self.view.apply_requested.connect(self._on_apply_requested)
@@ -118,17 +122,19 @@ class ResultsPage(Page):
 
     @Slot(object)
     def _on_sweeps(self, sweeps: "tuple[StoredSweep, ...]") -> None:
-        shown_before = self._shown
         self._sweeps = tuple(sweeps)
         self._empty.setVisible(not sweeps)
         self._split.setVisible(bool(sweeps))
-        self.table.set_rows([_row(sweep) for sweep in sweeps])
         ids = [sweep.id for sweep in sweeps]
-        if ids:
-            self.table.selectRow(ids.index(shown_before) if shown_before in ids else 0)
+        row = ids.index(self._shown) if self._shown in ids else 0
+        with QSignalBlocker(self.table):  # rows have moved: where one was is another now
+            self.table.set_rows([_row(sweep) for sweep in sweeps])
+            self.table.selectRow(row)
+        if sweeps:
+            self._show_sweep(sweeps[row])
         else:
-            self._shown = None
-        self._show_tools()
+            self._shown = self._loaded = None
+            self._show_tools()
 
     @Slot()
     def _show_tools(self) -> None:
@@ -142,21 +148,21 @@ class ResultsPage(Page):
 
     @Slot(int)
     def _on_row_selected(self, row: int) -> None:
-        sweep = self._sweeps[row]
-        if sweep.id == self._shown:
-            return
+        self._show_sweep(self._sweeps[row])
+
+    def _show_sweep(self, sweep: "StoredSweep") -> None:
+        """Show the answer of ``sweep``; it is read again only where something is different."""
         self._shown = sweep.id
         self._show_tools()
-        job = self._jobs.call("results", partial(self._session.sweep, sweep.id))
-        job.event_arrived.connect(self._on_result)
-        job.failed.connect(self._on_failed)
+        if sweep != self._loaded:
+            self._results.submit(partial(work.read, self._session, sweep))
 
     @Slot(object)
-    def _on_result(self, result: SweepResult) -> None:
-        sweep = self._current()
-        if sweep is None:
-            return
-        self._result = result
+    def _on_result(self, found: "tuple[StoredSweep, SweepResult]") -> None:
+        sweep, result = found
+        if sweep.id != self._shown:
+            return  # another row was chosen, or this one deleted, meanwhile
+        self._loaded, self._result = sweep, result
         self.view.show_result(result, name_of(sweep), sweep.request.floor_tok_s)
         if self._compared is not None:
             self.compare.show_results(self._compared, (_label(sweep), result))
@@ -239,7 +245,9 @@ class ResultsPage(Page):
 
     @Slot()
     def _on_banner_action(self) -> None:
-        if self._deleted is not None:
+        if self.rechecker.is_running:
+            self.rechecker.stop()
+        elif self._deleted is not None:
             deleted, self._deleted = self._deleted, None
             self._shown = deleted
             self.banner.hide()
@@ -307,11 +315,10 @@ class ResultsPage(Page):
 
     @Slot(object)
     def _on_loaded(self, sweep_id: int) -> None:
-        self._shown = None
+        self._shown = sweep_id
         self._deleted = None
         self.banner.say(self.tr("The result is in the list now."), "good")
         self.refresh()
-        self._shown = sweep_id
 
     @override
     def showEvent(self, event: QShowEvent) -> None:
@@ -325,7 +332,7 @@ def name_of(sweep: "StoredSweep") -> str:
 
 
 def _label(sweep: "StoredSweep") -> str:
-    return f"{name_of(sweep)}{LABEL_SEP}{sweep.created_utc[:16].replace('T', ' ')}"
+    return f"{name_of(sweep)}{LABEL_SEP}{local_time(sweep.created_utc)}"
 
 
 def _row(sweep: "StoredSweep") -> tuple[str, ...]:
@@ -334,7 +341,7 @@ def _row(sweep: "StoredSweep") -> tuple[str, ...]:
     return (
         name_of(sweep),
         goal_label(sweep.request.goal),
-        sweep.created_utc[:16].replace("T", " "),
+        local_time(sweep.created_utc),
         status_label(sweep.status),
         str(sweep.n_trials),
         format_tok_s(decode.median if decode else None),

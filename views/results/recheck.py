@@ -42,6 +42,7 @@ class Rechecker(QObject):
         self._jobs = jobs
         self._banner = banner
         self._job: Job | None = None
+        self._has_found = False
 
     @property
     def is_running(self) -> bool:
@@ -66,28 +67,38 @@ class Rechecker(QObject):
         if self.is_running:
             return
         work = partial(_work, self._session, self._jobs, sweep)
-        self._banner.say(self.tr("Measuring again…"))
+        self._has_found = False
+        self._banner.say(self.tr("Measuring again…"), action=self.tr("Stop"))
         self._job = self._jobs.start(KIND, work)
         self._job.event_arrived.connect(self._on_event)
         self._job.failed.connect(self._on_failed)
         self._job.ended.connect(self._on_ended)
         self.changed.emit()
 
+    def stop(self) -> None:
+        """End the check that runs; what is stored stays as it is."""
+        if self._job is not None:
+            self._job.cancel()
+
     @Slot(object)
     def _on_event(self, event: object) -> None:
         if isinstance(event, TrialProgress):
-            text = self.tr("Measuring again: {phase}")
-            self._banner.say(text.format(phase=phase_label(event.phase)))
+            text = self.tr("Measuring again: {phase}").format(phase=phase_label(event.phase))
+            self._banner.say(text, action=self.tr("Stop"))
         elif hasattr(event, "is_outside_noise"):
+            self._has_found = True
             self._banner.say(recheck_text(event), recheck_tone(event))  # type: ignore[arg-type]
 
     @Slot(object)
     def _on_failed(self, error: ErrorInfo) -> None:
+        self._has_found = True
         self._banner.show_error(error)
 
     @Slot(object)
     def _on_ended(self, _job: object) -> None:
         self._job = None
+        if not self._has_found:
+            self._banner.say(self.tr("Stopped. The stored result is as it was."))
         self.changed.emit()
 
 

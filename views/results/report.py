@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from PySide6.QtCore import QBuffer, QIODevice, QMarginsF
+from PySide6.QtCore import QBuffer, QEventLoop, QIODevice, QMarginsF
 from PySide6.QtGui import QPageLayout, QPageSize, QPdfWriter, QTextDocument
 
 from app.domain.sweep import SweepResult
@@ -79,6 +79,7 @@ def file_stem(model: str) -> str:
 
 
 def _pdf(html: str) -> bytes:
+    loop = QEventLoop()  # a long document is laid out by timers, which a thread has none of
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
     writer = QPdfWriter(buffer)
@@ -88,6 +89,7 @@ def _pdf(html: str) -> bytes:
     document.setHtml(html)
     document.print_(writer)
     buffer.close()
+    del loop
     return bytes(buffer.data().data())
 
 

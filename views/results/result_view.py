@@ -17,7 +17,7 @@ from app.domain.units import format_seconds, format_tok_s
 from views.advice_page import sentence as advice
 from views.page import scrolling
 from views.plots.context_plot import ContextPlot
-from views.plots.sweep_data import depth_of
+from views.plots.sweep_data import context_points, depth_of
 from views.plots.sweep_plot import SweepPlot
 from views.results.alternatives import Alternatives
 from views.results.comparison import Comparison
@@ -208,7 +208,7 @@ class ResultView(QWidget):
         )  # fmt: skip
         self.plot.show_trials(result.trials, result)
         self.context_plot.show_result(result, floor_tok_s)
-        self._plots[1].setVisible(bool(result.context_curve))
+        self._plots[1].setVisible(len(context_points(result)) > 1)  # one point is no curve
         self._copy.setEnabled(True)
         self._report.setEnabled(True)
         has_profile = bool(point and point.profile_id)

@@ -7,7 +7,14 @@ from app.domain.errors import EnvironmentProblem
 from app.runtime import atomic_write
 
 if TYPE_CHECKING:
+    from app.domain.sweep import SweepResult
+    from app.store.records import StoredSweep
     from views.port import ResultsPort, SessionPort
+
+
+def read(session: "SessionPort", sweep: "StoredSweep") -> "tuple[StoredSweep, SweepResult]":
+    """Return a search with its answer."""
+    return sweep, session.sweep(sweep.id)
 
 
 def rename(results: "ResultsPort", sweep_id: int, name: str) -> None:

@@ -6,6 +6,7 @@ from PySide6.QtWidgets import QFormLayout, QLabel, QSpinBox, QVBoxLayout, QWidge
 from app.store.preferences import INTERVALS_S, Preferences
 from views.page import Page, scrolling
 from views.settings.choices import Choice
+from views.settings.engine_card import EngineCard
 from views.settings.folders import Folders
 from views.widgets import Banner, Card, Heading, Kit, text_label
 from views.widgets.basics import indent
@@ -13,7 +14,7 @@ from views.words import number
 
 
 class SettingsPage(Page):
-    """Look and language, measuring, folders, privacy.
+    """Look and language, measuring, folders, engine, privacy.
 
     Signals:
         data_folder_requested: The user wants to see where RigTune keeps its files.
@@ -32,7 +33,8 @@ class SettingsPage(Page):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(3 * kit.unit)
         self.choices: dict[str, Choice] = {}
-        for card in (self._look_card(), self._measure_card(), self._folder_card(),
+        self.engine = EngineCard(kit)
+        for card in (self._look_card(), self._measure_card(), self._folder_card(), self.engine,
                      self._privacy_card()):  # fmt: skip
             column.addWidget(card)
         column.addStretch(1)

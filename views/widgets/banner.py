@@ -46,6 +46,8 @@ class Banner(QFrame):
 
     def say(self, text: str, tone: str = "info", action: str = "") -> None:
         """Show ``text``; ``action`` labels the button, if there is something to do."""
+        if (self.text, self._action.text(), self.property("tone")) == (text, action, tone):
+            return  # progress comes often: the same words are not read out again
         icon, color = TONES[tone]
         self._kit.icons.bind(self._icon, icon, color)
         self._text.setText(text)

@@ -38,6 +38,7 @@ class Kit:
         # Fusion leaves hardly a gap between icon and text, and a style sheet cannot add one.
         button = QPushButton(f" {text}" if icon and text else text)
         button.setAccessibleName(text.replace("&", ""))
+        button.setAutoDefault(True)  # outside dialogs Return would press no button but Space
         button.setIconSize(QSize(self.unit * 4, self.unit * 4))
         if role:
             button.setProperty("role", role)

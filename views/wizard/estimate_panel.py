@@ -10,7 +10,7 @@ from app.domain.model import ModelSpec
 from app.domain.units import significant
 from views.widgets.basics import Heading, Kit, text_label
 from views.widgets.memory_bar import MemoryBar
-from views.words import error_text, number
+from views.words import error_text, number, said_text
 
 if TYPE_CHECKING:
     from app.session import Estimate
@@ -66,7 +66,7 @@ class EstimatePanel(QWidget):
             text = self.tr("The longest context that fits is {n} tokens.")
             parts.append(text.format(n=number(answer.max_n_ctx)))
         if answer.estimate.note:
-            parts.append(answer.estimate.note)
+            parts.append(said_text(answer.estimate.note))
         error = answer.estimate.max_error_pct
         if answer.estimate.source is MemorySource.FORMULA and error is not None:
             parts.append(self.tr("Estimated, ±\u00a0{n}\u00a0%.").format(n=significant(error, 2)))

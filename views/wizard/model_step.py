@@ -18,7 +18,7 @@ from app.domain.memory import Verdict
 from app.domain.units import MISSING
 from views.units import format_bytes
 from views.widgets import Banner, Card, Heading, Kit, Table, text_label
-from views.words import verdict_label
+from views.words import said_text, verdict_label
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 DEMO = "demo"
 SUFFIX = ".gguf"
+MAX_NAME = 60
 
 
 class ModelStep(QWidget):
@@ -140,9 +141,24 @@ class ModelStep(QWidget):
         self._entries = tuple(entries)
         self._show_rows()
 
+    @property
+    def _origins(self) -> dict[str, str]:
+        # programs are called alike in every language
+        return {
+            "rigtune": "RigTune", "lmstudio": "LM Studio", "ollama": "Ollama",
+            "huggingface": "Hugging Face", "jan": "Jan", "gpt4all": "GPT4All",
+            "llama.cpp": "llama.cpp", "folder": self.tr("own folder"),
+        }  # fmt: skip
+
     def _show_rows(self) -> None:
         rows = [
-            (entry.name, entry.origin, _kind(entry), _state(entry), format_bytes(entry.file_bytes))
+            (
+                _shown_name(entry.name),
+                self._origins.get(entry.origin, entry.origin),
+                _kind(entry),
+                _state(entry),
+                format_bytes(entry.file_bytes),
+            )
             for entry in self._entries
         ]
         demo = self.tr("Demo: Gemma 3 270M")
@@ -197,6 +213,11 @@ def short_name(model: str) -> str:
     return model.replace("\\", "/").rsplit("/", 1)[-1]
 
 
+def _shown_name(name: str) -> str:
+    """Return ``name``, of a very long one the end: there the file is named."""
+    return name if len(name) <= MAX_NAME else f"…{name[1 - MAX_NAME :]}"
+
+
 def _dropped_model(event: QDropEvent) -> str:
     urls = event.mimeData().urls()
     paths = [url.toLocalFile() for url in urls if url.isLocalFile()]
@@ -209,5 +230,5 @@ def _kind(entry: "ModelEntry") -> str:
 
 def _state(entry: "ModelEntry") -> str:
     if entry.problem:
-        return entry.problem
+        return said_text(entry.problem)
     return MISSING if entry.verdict is Verdict.UNKNOWN else verdict_label(entry.verdict)

@@ -26,7 +26,7 @@ from views.wizard.plan_step import PlanStep
 from views.wizard.run_step import RunStep
 from views.wizard.runner import SearchRunner
 from views.wizard.steps import StepLine
-from views.words import status_label
+from views.words import error_text, sentence, status_label
 
 if TYPE_CHECKING:
     from app.session import Estimate
@@ -49,14 +49,14 @@ class WizardPage(Page):
         chat_requested: Model and profile.
         apply_requested: Model and profile.
         search_started: Model; memory is needed from now on.
-        search_ended: What there is to say about it.
+        search_told: What it came to or waits for, for who does not see the window.
         loaded_changed: ``DeviceMemory`` of what a trial loads; empty = nothing is loaded.
     """
 
     chat_requested = Signal(str, str)
     apply_requested = Signal(str, str)
     search_started = Signal(str)
-    search_ended = Signal(str)
+    search_told = Signal(str)
     loaded_changed = Signal(object)
 
     def __init__(self, kit: Kit, session: SessionPort, jobs: Jobs, steps: WizardSteps) -> None:
@@ -121,7 +121,7 @@ class WizardPage(Page):
         self.runner.trial_started.connect(self._on_trial_started)
         self.runner.progressed.connect(self.run_step.show_progress)
         self.runner.trial_finished.connect(self.run_step.show_trial_finished)
-        self.runner.paused.connect(self.run_step.show_paused)
+        self.runner.paused.connect(self._on_search_paused)
         self.runner.finished.connect(self._on_finished)
         self.runner.failed.connect(self._on_search_failed)
         self.runner.ended.connect(self._on_search_ended)
@@ -250,11 +250,14 @@ class WizardPage(Page):
         self._offer_caps(result)
         self._show("result")
         self.result_step.chat.setFocus()
-        self.search_ended.emit(
-            self.tr("The search of {model} has ended: {status}.").format(
-                model=self._name, status=status_label(result.status)
-            )
-        )
+        text = self.tr("The search of {model} has ended: {status}.")
+        self.search_told.emit(text.format(model=self._name, status=status_label(result.status)))
+
+    @Slot(str)
+    def _on_search_paused(self, code: str) -> None:
+        self.run_step.show_paused(code)
+        text = self.tr("The search waits for you. {why}")
+        self.search_told.emit(text.format(why=sentence("note", code, {})))
 
     @Slot()
     def _on_caps_started(self) -> None:
@@ -269,6 +272,7 @@ class WizardPage(Page):
     @Slot(object)
     def _on_search_failed(self, error: ErrorInfo) -> None:
         self.run_step.end()
+        self.search_told.emit(error_text(error))
         if self._is_quick or self._spec is None:
             self._on_model_failed(error)
         else:

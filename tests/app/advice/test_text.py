@@ -120,6 +120,14 @@ def test_nouns_follow_their_number() -> None:
     assert render("reason", "threads_chosen", data | {"n_threads": 2}).startswith("2 CPU threads:")
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_how_a_tie_was_decided_is_said_in_words(language: str) -> None:
+    """The code of the rule is no word of any language."""
+    text = render("reason", "tie_resolved", {"n_tied": 2, "rule": "more_headroom"}, language)
+    assert "more_headroom" not in text
+    assert catalogue(language)["tie"]["more_headroom"] in text
+
+
 def test_rules_name_public_sources() -> None:
     """Each rule says what it rests on, and every rule stands in the advice page."""
     page = (ROOT / "docs" / "advice.md").read_text(encoding="utf-8")

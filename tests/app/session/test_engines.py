@@ -121,6 +121,44 @@ def test_the_kept_engine_serves_when_it_is_chosen(
         assert engine.version != OTHER_VERSION
 
 
+def test_a_session_that_is_open_runs_on_the_chosen_engine_at_once(
+    session: Session, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A window must not be restarted to go back; profiles of the other build are named."""
+    spec = session.inspect(str(tiny))
+    machine = session.machine(wake=True)
+    standing = session.engines().standing(machine)
+    assert (standing.in_use, standing.has_previous) == (EngineName.CURRENT, False)
+    profile = session.store().save_profile(
+        Profile(
+            name="n", settings=session.default_settings(spec, 512), engine=standing.build or "",
+            model_fingerprint=spec.fingerprint, model_name="m", model_path=str(tiny),
+        )
+    )  # fmt: skip
+    assert session.engines().standing(machine).outdated == ()
+    keep_engine(tmp_path / "env", monkeypatch)
+    session.engines().use(EngineName.PREVIOUS)
+    standing = session.engines().standing(session.machine(wake=True))
+    assert (standing.in_use, standing.has_previous) == (EngineName.PREVIOUS, True)
+    assert OTHER_VERSION in (standing.build or "")
+    assert [p.id for p in standing.outdated] == [profile.id]
+    session.engines().use(EngineName.CURRENT)
+    assert session.engines().standing(session.machine(wake=True)).outdated == ()
+
+
+def test_libraries_of_the_users_own_are_neither_of_the_two(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a folder of their own the user runs neither engine, and no switch changes that."""
+    monkeypatch.setenv("RIGTUNE_HOME", str(tmp_path / "home"))
+    with closing(Session(registry, engine_dir=str(tmp_path))) as made:
+        standing = made.engines().standing(made.machine())
+        assert (standing.in_use, standing.build) == (None, None)
+        assert standing.error is not None
+        (state,) = made.engines().states()
+        assert not state.in_use
+
+
 def test_a_kept_engine_that_is_gone_is_not_waited_for(
     session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

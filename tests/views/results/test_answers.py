@@ -1,9 +1,12 @@
 """Alternatives, milliseconds, comparison and report: pure functions of a result."""
 
+import threading
 from pathlib import Path
 
 import msgspec
 import pytest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
 
 from app.domain.errors import EnvironmentProblem
 from app.domain.outcome import Outcome
@@ -16,6 +19,8 @@ from views.results.compare import column_names, compare_rows, compare_text
 from views.results.milliseconds import token_parts
 from views.results.recheck import recheck_text, recheck_tone
 from views.results.report import file_stem, report_html, write_report
+from views.results.result_view import ResultView
+from views.widgets import Kit
 
 RESULT = data.result()
 
@@ -122,6 +127,27 @@ def test_report_holds_everything_and_nothing_from_outside(tmp_path: Path) -> Non
         assert path.read_bytes().startswith(start)
     with pytest.raises(EnvironmentProblem, match="cannot be written"):
         write_report(str(tmp_path / "a.html" / "b.html"), html)
+
+
+def test_long_report_is_printed_on_a_thread(tmp_path: Path, qapp: QApplication) -> None:
+    """The window prints beside itself; Qt must not miss timers there (a warning is a failure)."""
+    html = report_html(msgspec.structs.replace(RESULT, trials=RESULT.trials * 50), "Qwen")
+    path = tmp_path / "long.pdf"
+    thread = threading.Thread(target=write_report, args=(str(path), html))
+    thread.start()
+    thread.join()
+    assert path.read_bytes().startswith(b"%PDF-")
+
+
+def test_one_point_is_no_curve(kit: Kit, qtbot: QtBot) -> None:
+    """A search that measured one depth only must not draw a curve of it."""
+    view = ResultView(kit)
+    qtbot.addWidget(view)
+    view.show_result(RESULT, "Qwen")
+    assert not view._plots[1].isHidden()
+    deep = RESULT.context_curve[:1]
+    view.show_result(msgspec.structs.replace(RESULT, context_curve=deep, trials=()), "Qwen")
+    assert view._plots[1].isHidden()
 
 
 @pytest.mark.parametrize("model", ["Qwen 2.5/7B: 'x'", "模型", "", "a" * 300, "../..", "CON<>|"])

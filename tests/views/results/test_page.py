@@ -100,6 +100,7 @@ def test_name_shows_in_the_list(window: MainWindow, late: LatePages, qtbot: QtBo
     page.rename("   ")
     page.rename("Büro 机器")
     qtbot.waitUntil(lambda: page.table.rows.rows[0][0] == "Büro 机器")
+    qtbot.waitUntil(lambda: page.view._model == "Büro 机器")
 
 
 def test_deleting_can_be_undone(window: MainWindow, late: LatePages, qtbot: QtBot) -> None:
@@ -108,10 +109,13 @@ def test_deleting_can_be_undone(window: MainWindow, late: LatePages, qtbot: QtBo
     page.tools.delete.click()
     qtbot.waitUntil(lambda: len(page.table.rows.rows) == 1)
     assert page.banner.text == f"Deleted: {data.SPEC.name}"
+    qtbot.waitUntil(lambda: "stopped by you" in page.view._status.text)
     page.banner._action.click()
     qtbot.waitUntil(lambda: len(page.table.rows.rows) == 2)
     qtbot.waitUntil(lambda: not window.jobs.running())
     assert page._shown == 2
+    assert "complete" in page.view._status.text
+    assert page.table.currentIndex().row() == 0
 
 
 def test_undo_ends_with_the_window(
@@ -161,12 +165,29 @@ def test_file_goes_out_and_comes_in(
         other.write_text("{}")
     page.load_from(str(target))
     qtbot.waitUntil(lambda: "in the list" in page.banner.text)
+    qtbot.waitUntil(lambda: "stopped by you" in page.view._status.text)  # the file's own answer
+    assert page.table.currentIndex().row() == 1
     page.load_from(str(other))
     qtbot.waitUntil(lambda: "holds no RigTune result" in page.banner.text)
     page.load_from(str(tmp_path / "gone.json"))
     qtbot.waitUntil(lambda: "cannot be read" in page.banner.text)
     page.save_to(str(target / "x.json"))
     qtbot.waitUntil(lambda: "cannot be written" in page.banner.text)
+
+
+def test_measuring_again_can_be_stopped(
+    window: MainWindow, late: LatePages, session: FakeSession, qtbot: QtBot
+) -> None:
+    """A check that takes too long must have its Stop beside it, and leave nothing half said."""
+    page = opened(window, late, qtbot)
+    session.gate.clear()
+    page.tools.check.click()
+    qtbot.waitUntil(lambda: "timing decode" in page.banner.text)
+    assert page.banner._action.text() == "Stop"
+    page.banner._action.click()
+    qtbot.waitUntil(lambda: page.banner.text.startswith("Stopped."))
+    assert page.tools.check.isEnabled()
+    assert page.banner._action.isHidden()
 
 
 def test_other_goal_begins_a_search(window: MainWindow, late: LatePages, qtbot: QtBot) -> None:

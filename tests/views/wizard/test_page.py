@@ -42,10 +42,11 @@ def test_one_click_needs_no_other_decision(
     assert wizard.result_step.chat.isEnabled()
 
 
+@pytest.mark.parametrize("go", [Qt.Key.Key_Space, Qt.Key.Key_Return, Qt.Key.Key_Enter])
 def test_keyboard_alone_completes_the_wizard(
-    wizard: WizardPage, session: FakeSession, window: MainWindow, qtbot: QtBot
+    wizard: WizardPage, session: FakeSession, window: MainWindow, go: Qt.Key, qtbot: QtBot
 ) -> None:
-    """Every step must be reachable and passable with Tab, arrows, Space and Return."""
+    """Every step must be reachable with Tab and arrows, and passable with Space and Return."""
 
     def press(key: Qt.Key) -> None:
         focus = QApplication.focusWidget()
@@ -71,10 +72,10 @@ def test_keyboard_alone_completes_the_wizard(
     tab_to(wizard.goal_step.constraints.context)
     press(Qt.Key.Key_Right)
     tab_to(wizard.goal_step.next)
-    press(Qt.Key.Key_Space)
+    press(go)
     qtbot.waitUntil(wizard.plan_step.start.isEnabled)
     tab_to(wizard.plan_step.start)
-    press(Qt.Key.Key_Space)
+    press(go)
     qtbot.waitUntil(lambda: wizard.step == "result")
     model, request = session.requests[0]
     assert model == data.SPEC.path
