@@ -13,8 +13,9 @@ from app.domain.settings import Settings
 from app.domain.sweep import GOAL_WORKLOADS, BudgetName, Goal, SweepRequest, SweepResult
 from app.domain.trial import TrialRequest
 from app.export import Command, export
-from app.rig.lease import Lease
+from app.rig.lease import Lease, Room
 from app.rig.process import Launch
+from app.session.beside import room
 from app.session.capsweep import CapsEvent
 from app.session.check import CommandChecked
 from app.session.choosing import Chosen, choose, profile_for
@@ -318,7 +319,8 @@ class Session:
         The model is loaded on entering it as a context manager (or by ``load``).
         """
         chosen = self._chosen(model, profile_id)
-        return Chat(*chosen, power=self.power, landing=self._landing(chosen))
+        lease = Lease("chat", room=self._room(chosen))
+        return Chat(*chosen, lease=lease, power=self.power, landing=self._landing(chosen))
 
     def serve(self, model: str, profile_id: str | None = None) -> Server:
         """Return a local OpenAI-compatible server on the same settings as ``chat``.
@@ -326,13 +328,17 @@ class Session:
         Nothing is loaded before its ``run`` is iterated.
         """
         chosen = self._chosen(model, profile_id)
-        return Server(*chosen, power=self.power, landing=self._landing(chosen))
+        lease = Lease("serve", room=self._room(chosen))
+        return Server(*chosen, lease=lease, power=self.power, landing=self._landing(chosen))
 
     def close(self) -> None:
         """Put limits back, stop telemetry and close the store."""
         self.power.end()
         self._here.close()
         self._kept.close()
+
+    def _room(self, chosen: Chosen) -> Room:
+        return room(lambda: self.estimate(chosen.spec, chosen.settings).estimate)
 
     def _landing(self, chosen: Chosen) -> Landing:
         return landing_of(chosen.spec, chosen.settings, self._scene(), self._here.window)

@@ -13,6 +13,7 @@ from app.domain.settings import Settings
 from app.rig.lease import Lease
 from app.rig.process import Launch
 from app.rig.serving import serve_model
+from app.session.beside import shared_note
 from app.session.landing import Landing
 from app.session.power import Power
 
@@ -76,9 +77,13 @@ class Server:
                 token=self.token,
                 pace=lambda: self._pace,
             )
+            power = self._power
+            if self._lease.beside is not None:
+                # two governors would undo each other's changes
+                power, self.notes = None, (*self.notes, shared_note(self._lease.beside))
             with closing(events):
                 landed = events if self._landing is None else self._landed(events, self._landing)
-                yield from landed if self._power is None else self._governed(landed, self._power)
+                yield from landed if power is None else self._governed(landed, power)
 
     def _landed(
         self, events: Generator[ServerEvent, None, None], landing: Landing
