@@ -11,7 +11,14 @@ from app.chat.overflow import Overflow
 from app.chat.selftest import Trial
 from app.chat.thread import Thread
 from app.cli.chat_commands import Commands
-from app.cli.chat_screen import Interrupts, read_message, remember, show_end, write_answer
+from app.cli.chat_screen import (
+    Interrupts,
+    orderly_end,
+    read_message,
+    remember,
+    show_end,
+    write_answer,
+)
 from app.cli.output import (
     EXIT_DONE,
     EXIT_PARTIAL,
@@ -28,7 +35,7 @@ from app.domain.settings import Settings
 from app.domain.units import format_bytes
 from app.session import Chat, Session
 from app.session.power_views import EnergyReport
-from app.worker.protocol import SAMPLING_RANGES, Sampling
+from app.worker.protocol import SAMPLING_RANGES, SEED_RANGE, Sampling
 
 NAME = "chat"
 HELP = "chat with a model on its best known settings"
@@ -100,9 +107,10 @@ def run(args: argparse.Namespace, session: Session) -> int:
             "json_of_conversation", "--json prints one answer", "Say what to answer: --prompt TEXT."
         )
     chat = session.chat(args.model, args.profile)
-    chat.template, chat.stop = args.template, tuple(args.stop)
+    chat.template = "" if args.template == "model" else args.template
+    chat.stop = tuple(args.stop)
     apply_power(args, session.power)
-    with chat:
+    with orderly_end(), chat:
         console = progress_console()
         for note in chat.notes:
             console.print(note, markup=False)
@@ -125,6 +133,10 @@ def sampling_of(args: argparse.Namespace) -> Sampling:
         if not low <= value <= high:  # not a number is in no range
             option = "--" + name.replace("_", "-")
             raise UsageProblem("bad_setting", f"{option}: {value} is not from {low} to {high}")
+    low, high = SEED_RANGE
+    if args.seed is not None and not low <= args.seed <= high:
+        message = f"--seed: {args.seed} is not from {low} to {high}"
+        raise UsageProblem("bad_setting", message, "Leave it out for another answer each time.")
     return Sampling(
         temperature=args.temperature,
         top_k=args.top_k,
@@ -221,6 +233,8 @@ def check_template(chat: Chat) -> None:
         for _ in trial.run():
             if interrupts.came:
                 break
+    if interrupts.is_end:
+        raise SystemExit(EXIT_PARTIAL)
     console = progress_console()
     for finding in trial.findings:
         text = f"{finding.error.message} {finding.error.hint}"
@@ -255,6 +269,8 @@ def _talk(commands: Commands) -> int:
                 _, end = write_answer(events, interrupts)
             show_end(end)
             show_energy(commands.chat.power)
+            if interrupts.is_end:
+                return EXIT_PARTIAL
         except EnvironmentProblem as problem:
             console = progress_console()
             console.print(f"{problem.info.message} {problem.info.hint}", style="red", markup=False)
