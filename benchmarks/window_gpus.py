@@ -5,17 +5,20 @@ Prints the CPU time of the whole process, reading and drawing together, as per c
 
 import json
 import time
+from collections.abc import Iterator
 
 import msgspec
 from window_child import idle_pct, run_loop, wait_until
 
 from app.domain.machine import GpuInfo, GpuSample, HostInfo, HostSample, Machine
+from app.domain.units import NS_PER_S
 from app.telemetry import Telemetry
 from tests.fakes import window_data as data
 from tests.fakes.session import FakeSession
 
 N_GPUS = 8
-PAST_S = 65.0
+PAST_S = 65
+SETTLE_S = 3.0
 
 
 class Probe:
@@ -32,13 +35,18 @@ class Probe:
         return ()
 
     def sample(self) -> tuple[GpuSample, ...]:
-        """Return one reading per card."""
-        self._step += 1
+        """Return one reading per card; the first time those of the last minute, too.
+
+        So the curves are as long as they get at once.
+        """
+        ages_s = (0,) if self._step else range(PAST_S, -1, -1)
         now = time.perf_counter_ns()
-        return tuple(
-            msgspec.structs.replace(data.gpu_sample(now, self._step + i), key=f"GPU-{i}")
-            for i in range(N_GPUS)
-        )
+        return tuple(sample for age_s in ages_s for sample in self._read(now - age_s * NS_PER_S))
+
+    def _read(self, t_ns: int) -> Iterator[GpuSample]:
+        self._step += 1
+        for i in range(N_GPUS):
+            yield msgspec.structs.replace(data.gpu_sample(t_ns, self._step + i), key=f"GPU-{i}")
 
     def close(self) -> None:
         """Release nothing."""
@@ -88,20 +96,23 @@ def main() -> int:
     window.resize(1600, 1000)
     window.show()
     window.start()
-    wait_until(lambda: window.is_ready and not window.jobs.running())
-    run_loop(PAST_S)  # a minute of readings, so that the curves are as long as they get
+    wait_until(lambda: window.is_ready and not window.jobs.running(), "the pages")
+    window.open_page("dashboard")  # a fresh home shows the introduction first
+    run_loop(SETTLE_S)
     figures = {"gpus_visible_pct": idle_pct()}
     window.open_page("advice")
+    run_loop(SETTLE_S)
     figures["gpus_other_page_pct"] = idle_pct()
     window.open_page("dashboard")
     window.hide()
+    run_loop(SETTLE_S)
     figures["gpus_hidden_pct"] = idle_pct()
     session.real.set_interval(None)
     figures["paused_pct"] = idle_pct()
     session.real.stop()
     window.show()
     window.finish()
-    wait_until(lambda: not window.isVisible())
+    wait_until(lambda: not window.isVisible(), "the window to close")
     print(json.dumps(figures))
     return 0
 

@@ -214,8 +214,11 @@ def recent(series: SeriesPort, now_s: float, window_s: float) -> list[Point]:
     count = last - first
     step = max(1, count // MAX_POINTS)
     if step == 1:  # most of the time, and for fifty curves a second
-        pairs = zip(series.t_s[first:last], series.values[first:last], strict=True)
-        return [(now_s - t_s, None if isnan(v) else v) for t_s, v in pairs]
+        values = series.values[first:last]
+        pairs = zip(series.t_s[first:last], values, strict=True)
+        if isnan(sum(values)):
+            return [(now_s - t_s, None if isnan(v) else v) for t_s, v in pairs]
+        return [(now_s - t_s, v) for t_s, v in pairs]
     found: list[Point] = []
     # Buckets are counted from the newest reading, so that it is always the last point itself.
     for end in range(last, first, -step):

@@ -41,6 +41,11 @@ class Icons(QObject):
         """Every icon there is."""
         return tuple(sorted(self._svg))
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether every icon is in the colours in use."""
+        return not self._slices.is_busy
+
     def icon(self, name: str, color: str = "text") -> QIcon:
         """Return the icon ``name`` in a colour of the look (a field of ``Colors``)."""
         tint = getattr(self._theme.colors, color)

@@ -52,7 +52,9 @@ class IntroPage(Page):
         column.setContentsMargins(0, 0, 0, 0)
         card = Card(self.kit)
         card.column.setSpacing(3 * self.kit.unit)
-        card.column.addWidget(Heading(title, 1.2))
+        heading = Heading(title, 1.2)
+        heading.setWordWrap(True)
+        card.column.addWidget(heading)
         column.addWidget(card)
         column.addStretch(1)
         return screen, card.column
@@ -76,6 +78,7 @@ class IntroPage(Page):
         form.setHorizontalSpacing(4 * self.kit.unit)
         form.setVerticalSpacing(2 * self.kit.unit)
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.FieldsStayAtSizeHint)
+        form.setRowWrapPolicy(QFormLayout.RowWrapPolicy.WrapLongRows)
         options = self.kit.options
         for field, label, values in (
             ("language", self.tr("&Language"), [

@@ -51,10 +51,12 @@ class LatePagesBuilder(QObject):
 
     @Slot()
     def _on_turn(self) -> None:
+        self._turn.stop()  # a page that cannot be built is not tried again
         late = next(self._steps)
         if isinstance(late, LatePages):
-            self._turn.stop()
             self.finished.emit(late)
+        else:
+            self._turn.start()
 
     def _build(self) -> Iterator[object]:
         """Yield after every part that takes its time; the pages themselves come last."""

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from views.late_pages import LatePages, LatePagesBuilder
 
 MIN_SIZE = QSize(900, 600)
-NARROW_PX, NARROW_CHARS = 800, 110
 
 
 class MainWindow(QMainWindow):
@@ -162,7 +161,11 @@ class MainWindow(QMainWindow):
         """Show a page; one that is still being built shows as soon as it is."""
         self._wanted = key
         self.sidebar.show_page(key)
+        is_new = self.isVisible() and key in MODULES and key not in self.on_demand.pages
         page = self._page(key)
+        if is_new:  # filled and shown in the next turn: together they take too long
+            self._turns.add([lambda: self.open_page(self._wanted)])
+            return
         if key == "advice":
             self._show_findings()  # with the newest readings
         if page is not None:
@@ -342,9 +345,7 @@ class MainWindow(QMainWindow):
     @override
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        # Large text needs the room as much as a small window does.
-        limit = max(NARROW_PX, NARROW_CHARS * self.fontMetrics().averageCharWidth())
-        self.sidebar.set_narrow(self.width() < limit)
+        self.sidebar.fit(self)
 
     @override
     def sizeHint(self) -> QSize:

@@ -1,13 +1,20 @@
 """The frame all pages share: title, actions beside it, scrolling content."""
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
+from typing_extensions import override
 
 from views.widgets.basics import Heading, Kit
+from views.widgets.flow import Flow
+
+MIN_UNITS = 130
+"""Height a page is laid out for at least: what the smallest window gives it with normal text."""
 
 
 class Page(QWidget):
     """A page of the window.
+
+    With large text it scrolls up and down as a whole; sideways it never needs to.
 
     Attributes:
         top: Row with the title; add actions to its end.
@@ -20,23 +27,35 @@ class Page(QWidget):
         self.kit = kit
         self.setProperty("role", "page")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        outer = QVBoxLayout(self)
+        content = _Content()
+        content.setMinimumHeight(MIN_UNITS * kit.unit)
+        inner = QVBoxLayout(content)
         pad = 5 * kit.unit
-        outer.setContentsMargins(pad, 4 * kit.unit, pad, 4 * kit.unit)
-        outer.setSpacing(3 * kit.unit)
-        self.top = QHBoxLayout()
-        self.top.setSpacing(2 * kit.unit)
+        inner.setContentsMargins(pad, 4 * kit.unit, pad, 4 * kit.unit)
+        inner.setSpacing(3 * kit.unit)
+        self.top = Flow(2 * kit.unit)
         self.title = Heading(title)
         self.top.addWidget(self.title)
-        self.top.addStretch(1)
-        outer.addLayout(self.top)
+        self.top.add_gap()
+        inner.addLayout(self.top)
         self.body = QVBoxLayout()
         self.body.setSpacing(3 * kit.unit)
-        outer.addLayout(self.body, 1)
+        inner.addLayout(self.body, 1)
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(0, 0, 0, 0)
+        outer.addWidget(scrolling(content))
+
+
+class _Content(QWidget):
+    """As high as the window, or as the least it needs: its parts scroll on their own."""
+
+    @override
+    def heightForWidth(self, width: int) -> int:
+        return self.minimumHeight()
 
 
 def scrolling(content: QWidget) -> QScrollArea:
-    """Return ``content`` in an area that scrolls when it must; sideways with huge text only."""
+    """Return ``content`` in an area that scrolls when it must."""
     area = QScrollArea()
     area.setWidgetResizable(True)
     area.setFrameShape(QFrame.Shape.NoFrame)

@@ -10,6 +10,8 @@ from views.widgets.basics import Kit
 
 translate = QCoreApplication.translate
 
+NARROW_PX, NARROW_CHARS = 800, 110
+
 
 class PageEntry(Record, frozen=True, kw_only=True):
     """A page as the sidebar shows it."""
@@ -64,7 +66,7 @@ class Sidebar(QWidget):
             self._buttons[entry.key] = self._button(entry)
             column.addWidget(self._buttons[entry.key])
         self._group.buttonClicked.connect(self._on_button_clicked)
-        self.set_narrow(False)
+        self._show_words(True)
 
     def _button(self, entry: PageEntry) -> QToolButton:
         button = QToolButton()
@@ -88,11 +90,15 @@ class Sidebar(QWidget):
         for other in self._buttons.values():
             other.setChecked(other is button)
 
-    def set_narrow(self, is_narrow: bool) -> None:  # noqa: FBT001
-        """Show icons only, or icons with words."""
-        style = Qt.ToolButtonStyle.ToolButtonTextBesideIcon
-        if is_narrow:
-            style = Qt.ToolButtonStyle.ToolButtonIconOnly
+    def fit(self, window: QWidget) -> None:
+        """Show icons only in a narrow ``window``; large text needs the room as much."""
+        limit = max(NARROW_PX, NARROW_CHARS * window.fontMetrics().averageCharWidth())
+        self._show_words(window.width() >= limit)
+
+    def _show_words(self, has_words: bool) -> None:  # noqa: FBT001
+        style = Qt.ToolButtonStyle.ToolButtonIconOnly
+        if has_words:
+            style = Qt.ToolButtonStyle.ToolButtonTextBesideIcon
         for button in self._buttons.values():
             button.setToolButtonStyle(style)
 

@@ -68,6 +68,11 @@ class Theme(QObject):
         self._apply()
 
     @property
+    def is_settled(self) -> bool:
+        """Whether every widget has taken the look in use."""
+        return not self._slices.is_busy
+
+    @property
     def sheet(self) -> str:
         """The style sheet of a window, the same in every look.
 

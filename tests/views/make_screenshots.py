@@ -1,6 +1,7 @@
 """Draws every page of the window to PNG files: python tests/views/make_screenshots.py DIR [--all].
 
-Without --all the small set: English at 100 and 150 %, Chinese at 100 %, both looks.
+Without --all the small set: English at 100 and 150 %, Chinese at 100 %, both looks. With --all also
+text at 200 % (``text200``), which is a larger font in a window of the same size.
 
 The machine and the search are made up (``tests.fakes``), so the pictures are the same everywhere.
 Each look and scale is drawn by a process of its own: the scale is fixed when Qt starts.
@@ -17,7 +18,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-SCALES = ("1", "1.5", "2")
+LARGE_TEXT = "text200"
+SCALES = ("1", "1.5", "2", LARGE_TEXT)
 LOOKS = ("light", "dark")
 LANGUAGES = ("en", "zh")
 SMALL_SET = (("en", "1"), ("en", "1.5"), ("zh", "1"))
@@ -36,12 +38,14 @@ def main() -> int:
     for language, scale in kinds if "--all" in sys.argv else SMALL_SET:
         for look in LOOKS:
             environment = {
-                "QT_QPA_PLATFORM": "offscreen", **os.environ, "QT_SCALE_FACTOR": scale,
+                "QT_QPA_PLATFORM": "offscreen", **os.environ,
+                "QT_SCALE_FACTOR": "1" if scale == LARGE_TEXT else scale,
                 "RIGTUNE_HOME": str(folder / ".home"),
             }  # fmt: skip
             command = [sys.executable, __file__, str(folder), look, scale, language]
             subprocess.run(command, check=True, env=environment)
-    shutil.rmtree(folder / ".home", ignore_errors=True)
+            # Each starts without the conversations of the one before.
+            shutil.rmtree(folder / ".home", ignore_errors=True)
     return 0
 
 
@@ -64,9 +68,14 @@ class Camera:
         from views.theme import Theme
         from views.widgets import Kit
 
-        self._suffix = f"{language}-{look}-{int(float(scale) * 100)}"
+        size = scale if scale == LARGE_TEXT else int(float(scale) * 100)
+        self._suffix = f"{language}-{look}-{size}"
         self._folder = folder
         self._app = QApplication([])
+        if scale == LARGE_TEXT:
+            font = self._app.font()
+            font.setPointSizeF(2 * font.pointSizeF())
+            self._app.setFont(font)
         translations = Translations(self._app, Language(language))
         preferences = {"theme": look, "language": language, "is_introduced": True}
         options = Options(msgspec.convert(preferences, Preferences))

@@ -46,7 +46,7 @@ def test_look_switch_holds_the_window_nowhere(
     for change in ({"theme": "dark"}, {"contrast": "high"}, {"theme": "light"}):
         with qtbot.waitSignal(theme.changed):
             window._kit.options.change(**change)
-        qtbot.waitUntil(lambda: not theme._slices.is_busy and not window._kit.icons._slices.is_busy)
+        qtbot.waitUntil(lambda: theme.is_settled and window._kit.icons.is_settled)
     assert window.updatesEnabled()
     assert not window.jobs.running("search")
 

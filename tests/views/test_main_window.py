@@ -26,7 +26,7 @@ def test_every_page_has_its_key(window: MainWindow, qtbot: QtBot) -> None:
         QTest.keyClick(window, key, Qt.KeyboardModifier.ControlModifier)
         page = window._page(entry.key)
         assert page is not None
-        assert page.isVisible()
+        qtbot.waitUntil(page.isVisible)
     qtbot.waitUntil(lambda: not window.jobs.running())
 
 
@@ -111,6 +111,7 @@ def test_advice_looks_at_the_newest_readings(
     hot = msgspec.structs.replace(telemetry.samples[-1], throttle=("hw_thermal",), temp_c=91.0)
     telemetry.push(hot)
     window.open_page("advice")
+    qtbot.waitUntil(window.on_demand.pages["advice"].isVisible)
     said = [label.text() for label in window.on_demand.pages["advice"].findChildren(QLabel)]
     assert any("because of its temperature" in text for text in said)
 

@@ -5,7 +5,14 @@ from math import ceil
 
 from PySide6.QtCore import Qt, QUrl, Signal, Slot
 from PySide6.QtGui import QFontDatabase, QFontMetrics, QGuiApplication, QTextCursor, QTextDocument
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QTextBrowser, QVBoxLayout
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QPlainTextEdit,
+    QPushButton,
+    QTextBrowser,
+    QVBoxLayout,
+)
 from typing_extensions import override
 
 from views.chat.highlight import Highlighter
@@ -91,7 +98,7 @@ class CodeBlock(QFrame):
         column = self._column = QVBoxLayout(self)
         column.setContentsMargins(2 * kit.unit, kit.unit if is_first else 0, 2 * kit.unit, kit.unit)
         column.setSpacing(0)
-        self._head = 0
+        self.button: QPushButton | None = None
         if is_first:
             row = QHBoxLayout()
             label = text_label(visible(language) or self.tr("code"), muted=True, wrap=False)
@@ -101,7 +108,6 @@ class CodeBlock(QFrame):
             self.button.clicked.connect(self._on_copy_clicked)
             row.addWidget(self.button)
             column.addLayout(row)
-            self._head = self.button.sizeHint().height()
         self.text = QPlainTextEdit()
         self.text.setProperty("role", "code")
         self.text.setReadOnly(True)
@@ -142,7 +148,9 @@ class CodeBlock(QFrame):
         high = self.text.blockCount() * metrics.lineSpacing() + 6
         if self._widest > width - margins.left() - margins.right() - 8:
             high += self.text.horizontalScrollBar().sizeHint().height()
-        return self._head + margins.top() + margins.bottom() + high
+        # Asked for now: before it is on screen the button has not its style yet.
+        head = self.button.sizeHint().height() if self.button is not None else 0
+        return head + margins.top() + margins.bottom() + high
 
     def _measure(self, text: str) -> None:
         metrics = QFontMetrics(self.text.font())

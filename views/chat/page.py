@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Signal, Slot
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import (
-    QHBoxLayout,
     QStackedWidget,
     QVBoxLayout,
     QWidget,
@@ -31,6 +30,7 @@ from views.page import Page, scrolling
 from views.port import SessionPort
 from views.power.line import PowerLine
 from views.widgets import Banner, EmptyState, Kit, Pill
+from views.widgets.sides import Sides
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,15 +83,17 @@ class ChatPage(Page):
         self.top.addWidget(self.new)
 
     def _build_body(self, kit: Kit, session: SessionPort, jobs: Jobs) -> None:
-        row = QHBoxLayout()
-        row.setSpacing(3 * kit.unit)
-        self.body.addLayout(row, 1)
+        sides = Sides(kit)
+        self.body.addWidget(sides, 1)
         self.history = History(kit, session, jobs)
         self.history.setFixedWidth(HISTORY_CHARS * self.fontMetrics().averageCharWidth())
-        row.addWidget(self.history)
-        column = QVBoxLayout()
+        sides.add(self.history, 0)
+        right = QWidget()
+        right.setMinimumWidth(55 * kit.unit)
+        column = QVBoxLayout(right)
+        column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(2 * kit.unit)
-        row.addLayout(column, 1)
+        sides.add(right)
         self.banner = Banner(kit)
         self.setup = Setup(kit)
         self.server = ServerPanel(kit, session, jobs)

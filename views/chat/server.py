@@ -16,6 +16,7 @@ from views.chat.picker import DEMO, Choice
 from views.port import SessionPort
 from views.theme import use_tabular_digits
 from views.widgets import Card, Kit, Pill, text_label
+from views.widgets.flow import Flow
 from views.words import settings_text
 
 
@@ -54,7 +55,7 @@ class ServerPanel(Card):
             "address. Nothing is reachable from outside, and the token is new each time."
         )
         self.column.addWidget(text_label(text, muted=True))
-        row = QHBoxLayout()
+        row = Flow(2 * kit.unit)
         label = QLabel(self.tr("&Port"))
         self.port = QSpinBox()
         self.port.setRange(0, 65535)
@@ -66,9 +67,9 @@ class ServerPanel(Card):
         self.state = Pill(kit)
         for widget in (label, self.port, self.start, self.stop, self.state):
             row.addWidget(widget)
-        row.addStretch(1)
         self.column.addLayout(row)
         self._form = QFormLayout()
+        self._form.setRowWrapPolicy(QFormLayout.RowWrapPolicy.WrapLongRows)
         self.column.addLayout(self._form)
         self.address = self._line(self.tr("Address"), self.tr("Copy the address"))
         self.token = self._line(self.tr("API key"), self.tr("Copy the API key"))

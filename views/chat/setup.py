@@ -19,6 +19,7 @@ TEMPLATES = (
 )  # fmt: skip
 """Built-in templates of llama.cpp that models most often need."""
 LINES = 2
+MIN_CHARS = 10
 
 
 class Setup(Card):
@@ -36,6 +37,7 @@ class Setup(Card):
         self._sampling: Sampling | None = None
         form = QFormLayout()
         form.setSpacing(2 * kit.unit)
+        form.setRowWrapPolicy(QFormLayout.RowWrapPolicy.WrapLongRows)
         self.column.addLayout(form)
         self.preset = self._box(
             (("", self.tr("None")), *((p.id, self._title(p.id)) for p in PRESETS))
@@ -87,6 +89,8 @@ class Setup(Card):
 
     def _box(self, rows: tuple[tuple[str, str], ...]) -> QComboBox:
         box = QComboBox()
+        box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        box.setMinimumContentsLength(MIN_CHARS)
         for key, text in rows:
             box.addItem(text, str(key))
         return box

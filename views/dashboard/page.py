@@ -1,11 +1,10 @@
 """The live page: a card per GPU, one for CPU and RAM."""
 
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from PySide6.QtCore import QTimer, Signal, Slot
+from PySide6.QtCore import Signal, Slot
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QComboBox, QFileDialog, QPushButton, QVBoxLayout, QWidget
 from typing_extensions import override
@@ -19,6 +18,7 @@ from views.dashboard.host_card import HostCard
 from views.feed import HOST, TelemetryFeed
 from views.page import Page, scrolling
 from views.power.panel import PowerPanel
+from views.slices import Slices
 from views.widgets import Banner, EmptyState, Kit
 
 WINDOWS_S = (60, 300, 1800)
@@ -43,10 +43,8 @@ class DashboardPage(Page):
         self._cards_shown: tuple[GpuCard | HostCard, ...] = ()
         self._loaded: Sequence[DeviceMemory] = ()
         self._paused_s: float | None = None
-        self._to_build: deque[Gpu | HostInfo] = deque()
-        self._turn = QTimer(self)
-        self._turn.setInterval(0)
-        self._turn.timeout.connect(self._on_turn)
+        self._is_built = False
+        self._slices = Slices(self)
         self._build_top(kit)
         self._banner = Banner(kit)
         self.body.addWidget(self._banner)
@@ -95,8 +93,11 @@ class DashboardPage(Page):
         """Build the cards of ``machine``."""
         self._waiting.hide()
         self._clear()
-        self._to_build = deque([*machine.gpus, machine.host])
-        self._turn.start()
+        devices: list[Gpu | HostInfo] = [*machine.gpus, machine.host]
+        # One card after the other, and so with their first readings: eight at once would hold the
+        # window.
+        self._slices.add(partial(self._build_card, device) for device in devices)
+        self._slices.add([self._end_build])
         if not machine.gpus:
             self._banner.say(self.tr(
                 "No GPU found: neither a driver nor the engine reports one. "
@@ -114,12 +115,9 @@ class DashboardPage(Page):
     @property
     def is_ready(self) -> bool:
         """Whether every card is there."""
-        return bool(self._cards_shown) and not self._to_build
+        return self._is_built
 
-    @Slot()
-    def _on_turn(self) -> None:
-        # One card per turn of the event loop: eight at once would hold the window.
-        device = self._to_build.popleft()
+    def _build_card(self, device: Gpu | HostInfo) -> None:
         card = GpuCard(self.kit, device) if isinstance(device, Gpu) else HostCard(self.kit, device)
         self._column.addWidget(card)
         self._as_table.toggled.connect(card.show_as_table)
@@ -128,15 +126,15 @@ class DashboardPage(Page):
             card.show_loaded(self._loaded)
             card.processes.setVisible(self._processes.isChecked())
         self._cards_shown = (*self._cards_shown, card)
-        if self._to_build:
-            return
-        self._turn.stop()
+
+    def _end_build(self) -> None:
+        self._is_built = True
         self._column.addStretch(1)
         self._on_feed_updated()
 
     def stop(self) -> None:
         """Build no more."""
-        self._turn.stop()
+        self._slices.clear()
 
     def show_problem(self, error: ErrorInfo) -> None:
         """Say that the machine could not be read."""
@@ -158,6 +156,8 @@ class DashboardPage(Page):
         self._banner.say(text.format(path=path), "warn")
 
     def _clear(self) -> None:
+        self._slices.clear()
+        self._is_built = False
         self._cards_shown = ()
         while item := self._column.takeAt(0):
             if (widget := item.widget()) is not None:
@@ -217,11 +217,14 @@ class DashboardPage(Page):
     def _refresh(self) -> None:
         if not self.isVisible():
             return
-        span = (float(self._window.currentData()), self._paused_s)
         for card in self._cards_shown:
-            # A card that is scrolled away costs nothing, once it has found its height.
-            if not (card.has_readings and card.visibleRegion().isEmpty()):
-                card.refresh(self._feed, span)
+            if not card.has_readings:  # it finds its height now
+                self._slices.add([partial(self._refresh_card, card)])
+            elif not card.visibleRegion().isEmpty():  # one that is scrolled away costs nothing
+                self._refresh_card(card)
+
+    def _refresh_card(self, card: GpuCard | HostCard) -> None:
+        card.refresh(self._feed, (float(self._window.currentData()), self._paused_s))
 
     @override
     def showEvent(self, event: QShowEvent) -> None:

@@ -1,9 +1,12 @@
 """The painted part of a live strip: grid, throttle bands, curve, limit line, cursor."""
 
+import struct
 from collections.abc import Sequence
+from itertools import chain, groupby
+from typing import cast
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QBrush, QColor, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtCore import QByteArray, QDataStream, QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QBrush, QColor, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QWidget
 from typing_extensions import override
 
@@ -68,6 +71,8 @@ class Canvas(QWidget):
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setMaximumHeight(24 * kit.unit)
+        # Every pixel is painted here: what lies below need not be drawn first.
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         kit.theme.changed.connect(self.update)
 
     def set_limit(self, limit: float) -> None:
@@ -107,18 +112,12 @@ class Canvas(QWidget):
         colors = self._kit.theme
         painter.fillRect(area, colors.color("window"))
         top = self._top()
-        runs = self._runs(area, top)
-        self._draw_ground(painter, area, runs)
+        self._draw_curve(painter, area, top)
         self._draw_bands(painter, area)
-        painter.setPen(QPen(colors.color("line"), 1))
+        line = colors.color("line")
         for fraction in (0.25, 0.5, 0.75):
-            y = round(area.height() * fraction)
-            painter.drawLine(0, y, int(area.width()), y)
-        painter.setPen(QPen(colors.color(self._info.color), 1))
-        for run in runs:
-            painter.drawPolyline(run)
-            if len(run) == 1:
-                painter.drawPoint(run[0])
+            # A thin rectangle: a line costs four times as much.
+            painter.fillRect(0, round(area.height() * fraction), self.width(), 1, line)
         if self._limit is not None and self._limit <= top:
             self._draw_limit(painter, area, top)
         if self._cursor_x is not None:
@@ -141,33 +140,55 @@ class Canvas(QWidget):
         values = [value for _, value in self._points if value is not None]
         return max(max(values, default=0.0), self._limit or 0.0, 1e-9) * 1.1
 
-    def _runs(self, area: QRectF, top: float) -> list[list[QPointF]]:
-        """Return the points in pixels, split where a reading is missing."""
-        # Fifty strips a second pass here: no calls but those that must be.
-        right, high = area.width(), area.height()
-        per_s, per_unit = right / self._window_s, high / top
-        runs: list[list[QPointF]] = [[]]
-        for age_s, value in self._points:
-            if value is None:
-                runs.append([])
-                continue
-            y = high - value * per_unit
-            runs[-1].append(QPointF(right - age_s * per_s, max(1.0, y)))
-        return [run for run in runs if run]
+    def _draw_curve(self, painter: QPainter, area: QRectF, top: float) -> None:
+        """Draw the curve over a tint of it, in a mixed colour: a see-through one costs three times.
 
-    def _draw_ground(self, painter: QPainter, area: QRectF, runs: list[list[QPointF]]) -> None:
-        """Tint what is below the curve, in a mixed colour: a see-through one costs three times."""
+        Fifty curves a second pass here: the painter maps (age, value) to pixels, not Python.
+        """
         theme = self._kit.theme
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(mixed(theme.color(self._info.color), theme.color("window"), GROUND_FRAC))
-        for run in runs:
-            corners = (QPointF(run[-1].x(), area.height()), QPointF(run[0].x(), area.height()))
-            painter.drawPolygon([*run, *corners])
+        color = theme.color(self._info.color)
+        ground = mixed(color, theme.color("window"), GROUND_FRAC)
+        painter.save()
+        painter.translate(area.width(), area.height())
+        painter.scale(-area.width() / self._window_s, -(area.height() - 1) / top)
+        for run in runs_of(self._points, top):
+            oldest, newest = run[0][0], run[-1][0]
+            shape = polygon_of([*run, (newest, 0.0), (oldest, 0.0)])
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(ground)
+            painter.drawPolygon(shape)
+            shape.remove(len(run), 2)
+            painter.setPen(QPen(color, 0))  # one pixel, whatever the scale
+            painter.drawPolyline(shape)
+            if len(run) == 1:
+                painter.drawPoint(shape.first())
+        painter.restore()
 
     def _draw_limit(self, painter: QPainter, area: QRectF, top: float) -> None:
         y = area.height() * (1 - (self._limit or 0.0) / top)
         painter.setPen(QPen(self._kit.theme.color("bad"), 1, Qt.PenStyle.DashLine))
         painter.drawLine(QPointF(0, y), QPointF(area.width(), y))
+
+
+def runs_of(points: Sequence[Point], top: float) -> list[list[tuple[float, float]]]:
+    """Return the points between the gaps, none above ``top``."""
+    runs = [list(run) for is_gap, run in groupby(points, _is_gap) if not is_gap]
+    known = cast("list[list[tuple[float, float]]]", runs)
+    if any(value > top for run in known for _, value in run):
+        return [[(age_s, min(value, top)) for age_s, value in run] for run in known]
+    return known
+
+
+def _is_gap(point: Point) -> bool:
+    return point[1] is None
+
+
+def polygon_of(points: Sequence[tuple[float, float]]) -> QPolygonF:
+    """Return ``points`` for the painter, by Qt's own file format: a call per point costs more."""
+    packed = struct.pack(f">I{2 * len(points)}d", len(points), *chain.from_iterable(points))
+    shape = QPolygonF()
+    QDataStream(QByteArray(packed)) >> shape
+    return shape
 
 
 def mixed(color: QColor, ground: QColor, frac: float) -> QColor:

@@ -155,7 +155,7 @@ class SweepPlot(PlotTwin):
         places = [p.x for p in found] or [1.0]
         pad = max(0.5, 0.05 * (max(places) - min(places)))
         self._axes.plot.setXRange(min(places) - pad, max(places) + pad, padding=0)
-        self._axes.plot.setYRange(-0.06 * top, 1.18 * top, padding=0)
+        self._axes.plot.setYRange(-0.06 * top, 1.25 * top, padding=0)
 
     def _draw_band(self, found: Sequence[PlotPoint], measure: Measure) -> None:
         """Shade what the speed model expects between measured points, behind them."""
@@ -198,22 +198,25 @@ class SweepPlot(PlotTwin):
         if result.cliff is not None and result.cliff.knob == self.knob:
             self._draw_cliff(result.cliff)
         for what, text, anchor in (
-            (distinct_knee(result), self.tr("Knee"), (0.5, -0.4)),
-            (result.recommended, self.tr("Recommended"), (0.5, 1.5)),
+            (distinct_knee(result), self.tr("Knee"), -0.4),
+            (result.recommended, self.tr("Recommended"), 1.5),
         ):
             point = by_index.get(what.trial) if what is not None else None
             if point is not None and point.speed is not None:
                 self._draw_ring(point, text, anchor)
 
-    def _draw_ring(self, point: PlotPoint, text: str, anchor: tuple[float, float]) -> None:
+    def _draw_ring(self, point: PlotPoint, text: str, anchor_y: float) -> None:
         y = point.speed.median if point.speed else 0.0
         self._axes.add(
             pg.ScatterPlotItem(
-                x=[point.x], y=[y], symbol="o" if anchor[1] > 0 else "d", size=18,
+                x=[point.x], y=[y], symbol="o" if anchor_y > 0 else "d", size=18,
                 pen=self._axes.pen("text", 2), brush=None,
             )
         )  # fmt: skip
-        self._axes.add_text(text, point.x, y, anchor)
+        # Near an edge the text stands on the side where there is room.
+        left, right = self._axes.plot.viewRange()[0]
+        anchor_x = min(1.0, max(0.0, (point.x - left) / (right - left)))
+        self._axes.add_text(text, point.x, y, (anchor_x, anchor_y))
 
     def _draw_cliff(self, cliff: Cliff) -> None:
         x = (cliff.last_good + cliff.first_bad) / 2

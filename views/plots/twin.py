@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import QTimer, Slot
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QStackedWidget, QVBoxLayout, QWidget
 
 from views.plots.axes import Axes
 from views.widgets.basics import Heading, Kit, text_label
+from views.widgets.flow import Flow
 from views.widgets.table import Table
 
 
@@ -48,9 +49,10 @@ class PlotTwin(QWidget):
         self.column = column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(2 * kit.unit)
-        self.top = QHBoxLayout()
+        self.top = Flow(2 * kit.unit)
         self.title = Heading(title, 1.1)
-        self.top.addWidget(self.title, 1)
+        self.top.addWidget(self.title)
+        self.top.add_gap()
         self._switch = kit.button(self.tr("Table"), "table", "quiet")
         self._switch.setCheckable(True)
         self._switch.setAccessibleName(self.tr("Show as table: {title}").format(title=title))
@@ -71,7 +73,7 @@ class PlotTwin(QWidget):
         box.setAccessibleName(name)
         box.setToolTip(name)
         box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
-        self.top.insertWidget(self.top.count() - 1, box)
+        self.top.insert_widget(self.top.count() - 1, box)
         return box
 
     def say(self, summary: str) -> None:

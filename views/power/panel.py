@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from PySide6.QtCore import Slot
-from PySide6.QtWidgets import QCheckBox, QComboBox, QDoubleSpinBox, QHBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QDoubleSpinBox, QWidget
 
 from app.domain.errors import ErrorInfo
 from app.power.choice import TARGET_C, PowerChoice
@@ -13,6 +13,7 @@ from app.power.records import Mode
 from views.bridge import Jobs
 from views.power.line import PowerLine
 from views.widgets import Banner, Card, Heading, Kit, Table
+from views.widgets.flow import Flow
 from views.words import local_time, power_text, sentence
 
 if TYPE_CHECKING:
@@ -45,10 +46,10 @@ class PowerPanel(Card):
         self.column.addWidget(self.details)
         self.setEnabled(False)
 
-    def _row(self, kit: Kit) -> QHBoxLayout:
-        row = QHBoxLayout()
-        row.setSpacing(2 * kit.unit)
-        row.addWidget(Heading(self.tr("Heat and power"), 1.1), 1)
+    def _row(self, kit: Kit) -> Flow:
+        row = Flow(2 * kit.unit)
+        row.addWidget(Heading(self.tr("Heat and power"), 1.1))
+        row.add_gap()
         self.mode = QComboBox()
         self.mode.setAccessibleName(self.tr("How warm devices may get"))
         for mode in (Mode.FULL, Mode.BALANCED, Mode.QUIET):
@@ -65,8 +66,7 @@ class PowerPanel(Card):
 
     def _details(self, kit: Kit) -> QWidget:
         holder = Card(kit, role="plain")
-        row = QHBoxLayout()
-        row.setSpacing(2 * kit.unit)
+        row = Flow(2 * kit.unit)
         self.helper = QCheckBox(self.tr("May set power limits (the system asks for a password)"))
         self.helper.clicked.connect(self._on_chosen)
         self.target = _spin(self.tr("Target temperature"), " °C", TARGET_C[0] - 1, TARGET_C[1])
@@ -80,7 +80,6 @@ class PowerPanel(Card):
         self.price.editingFinished.connect(self._on_chosen)
         for widget in (self.helper, self.target, self.price):
             row.addWidget(widget)
-        row.addStretch(1)
         holder.column.addLayout(row)
         self.table = Table(
             kit, self.tr("What was changed"),

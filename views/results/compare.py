@@ -1,7 +1,7 @@
 """Two searches side by side: what differs, in settings and in speed."""
 
 from PySide6.QtCore import QCoreApplication, Signal
-from PySide6.QtWidgets import QHBoxLayout, QHeaderView, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.domain.sweep import Recommended, SweepResult
 from app.domain.units import MISSING, format_seconds
@@ -43,10 +43,7 @@ class CompareView(QWidget):
             kit, self.tr("Two results side by side"),
             [self.tr("What"), self.tr("First"), self.tr("Second"), self.tr("Difference")],
         )  # fmt: skip
-        header = self.table.horizontalHeader()
-        header.setSectionResizeMode(0, QHeaderView.ResizeMode.ResizeToContents)
-        for column_index in (1, 2):
-            header.setSectionResizeMode(column_index, QHeaderView.ResizeMode.Stretch)
+        self.table.set_elastic(1, 2)
         card.column.addWidget(self.table, 1)
         column.addWidget(card, 1)
 

@@ -5,7 +5,6 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QFileDialog,
     QGridLayout,
-    QHBoxLayout,
     QMenu,
     QVBoxLayout,
     QWidget,
@@ -32,6 +31,7 @@ from views.results.text import (
     setting_rows,
 )
 from views.widgets import Banner, Card, Heading, Kit, Pill, Table, ValueLabel, text_label
+from views.widgets.flow import Flow
 from views.widgets.sides import Sides
 from views.words import depth_text, rate_text, settings_text, status_label, status_tone
 
@@ -153,9 +153,8 @@ class ResultView(QWidget):
         self._column.addWidget(card)
         return card
 
-    def _actions(self, kit: Kit) -> QHBoxLayout:
-        self.action_row = QHBoxLayout()
-        self.action_row.setSpacing(2 * kit.unit)
+    def _actions(self, kit: Kit) -> Flow:
+        self.action_row = Flow(2 * kit.unit)
         self._copy = kit.button(self.tr("Copy as Text"), "copy")
         self._copy.clicked.connect(self._on_copy_clicked)
         self._export = kit.button(self.tr("Export"), "export")
@@ -172,7 +171,7 @@ class ResultView(QWidget):
         self.chat = kit.button(self.tr("Chat"), "chat", "primary")
         self.chat.setToolTip(self.tr("Chat with these settings"))
         self.chat.clicked.connect(self._on_chat_clicked)
-        self.action_row.addStretch(1)
+        self.action_row.add_gap()
         for button in (self._copy, self._report, self._export, self.apply, self.chat):
             button.setEnabled(False)
             self.action_row.addWidget(button)

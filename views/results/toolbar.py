@@ -1,8 +1,9 @@
 """What can be done with a stored result, as a row of icons beside the title."""
 
-from PySide6.QtWidgets import QHBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from views.widgets.basics import Kit
+from views.widgets.flow import Flow
 
 
 class Toolbar(QWidget):
@@ -11,9 +12,7 @@ class Toolbar(QWidget):
     def __init__(self, kit: Kit) -> None:
         """Build them disabled."""
         super().__init__()
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(kit.unit // 2)
+        row = Flow(kit.unit // 2, self)
         self.check = kit.button(self.tr("Check Again"), "check", "quiet")
         self.check.setToolTip(self.tr("Measure the recommendation again and compare"))
         self.compare = kit.button(self.tr("Compare"), "compare", "quiet")

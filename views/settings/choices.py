@@ -27,7 +27,6 @@ class Choice(QComboBox):
         self._options = options
         self._field = field
         self.setAccessibleName(name)
-        self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         for value, text in values:
             self.addItem(text, value)
         self.show_value()

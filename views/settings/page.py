@@ -59,6 +59,8 @@ class SettingsPage(Page):
         self.choices[field] = choice
         words = QLabel(label)
         words.setBuddy(choice)
+        # An underlined letter takes a little more room than Qt reserves.
+        words.setContentsMargins(0, 0, self.kit.unit, 0)
         form.addRow(words, choice)
 
     def _look_card(self) -> Card:

@@ -128,11 +128,12 @@ def primary(button: QPushButton) -> QPushButton:
 
 
 def text_label(text: str = "", *, muted: bool = False, wrap: bool = True) -> QLabel:
-    """Return running text that can be selected with the mouse."""
+    """Return running text that can be selected with the mouse, or a caption of one line."""
     label = QLabel(text)
     label.setWordWrap(wrap)
     label.setTextFormat(Qt.TextFormat.PlainText)
-    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    if wrap:  # makes a document of each: too dear for fifty captions
+        label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
     if muted:
         label.setProperty("role", "muted")
     return label

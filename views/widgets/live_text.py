@@ -19,6 +19,7 @@ class LiveText(QWidget):
         self._kit = kit
         self._text = ""
         self._high = 0
+        self._measured: tuple[object, int] = (None, 0)
         policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
@@ -40,9 +41,14 @@ class LiveText(QWidget):
 
     @override
     def heightForWidth(self, width: int) -> int:
-        metrics = self.fontMetrics()
-        area = QRect(0, 0, max(1, width), 100 * metrics.height())
-        return max(metrics.height(), metrics.boundingRect(area, _FLAGS, self._text).height())
+        # Asked for by the text, the layout and the painting: breaking lines takes a while.
+        what = (self._text, width, self.font().key())
+        if what != self._measured[0]:
+            metrics = self.fontMetrics()
+            area = QRect(0, 0, max(1, width), 100 * metrics.height())
+            lines = metrics.boundingRect(area, _FLAGS, self._text)
+            self._measured = (what, max(metrics.height(), lines.height()))
+        return self._measured[1]
 
     @override
     def sizeHint(self) -> QSize:

@@ -2,13 +2,15 @@
 
 from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 from typing_extensions import override
 
 from app.domain.memory import DeviceMemory
 from views.units import format_bytes
 from views.widgets.basics import Kit, ValueLabel, text_label
+from views.widgets.flow import Flow
 from views.widgets.pill import Pill
+from views.widgets.sides import Sides
 from views.words import VERDICT_TONES, memory_part_label, verdict_label
 
 # part: fields of DeviceMemory it sums, colour of the look
@@ -30,21 +32,29 @@ class MemoryBar(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(kit.unit)
-        top = QHBoxLayout()
+        top = Flow(2 * kit.unit)
         self._title = text_label(wrap=False)
         self._total = ValueLabel(self.tr("Memory needed"))
         self._verdict = Pill(kit)
-        top.addWidget(self._title, 1)
+        top.addWidget(self._title)
+        top.add_gap()
         top.addWidget(self._total)
         top.addWidget(self._verdict)
         column.addLayout(top)
         self._track = _Track(kit)
         column.addWidget(self._track)
-        self._legend = QGridLayout()
-        self._legend.setHorizontalSpacing(2 * kit.unit)
-        self._legend.setVerticalSpacing(0)
-        column.addLayout(self._legend)
-        self._cells = {part: self._legend_cell(i, part) for i, part in enumerate(PARTS)}
+        legend = Sides(kit, gap=2)
+        column.addWidget(legend)
+        self._cells: dict[str, ValueLabel] = {}
+        for parts in (("weights", "compute"), ("kv_cache", "overhead")):
+            half = QWidget()
+            grid = QGridLayout(half)
+            grid.setContentsMargins(0, 0, 0, 0)
+            grid.setHorizontalSpacing(kit.unit + kit.unit // 2)
+            grid.setVerticalSpacing(0)
+            grid.setColumnStretch(3, 1)
+            self._cells |= {part: self._legend_cell(grid, i, part) for i, part in enumerate(parts)}
+            legend.add(half)
 
     def show_memory(self, memory: DeviceMemory, name: str) -> None:
         """Show the need of ``memory`` on the device called ``name``."""
@@ -67,15 +77,12 @@ class MemoryBar(QWidget):
         self._track.show_parts(known, capacity, memory)
         self.setAccessibleName(summary_of(memory, name))
 
-    def _legend_cell(self, index: int, part: str) -> ValueLabel:
-        row, column = divmod(index, 2)
+    def _legend_cell(self, grid: QGridLayout, row: int, part: str) -> ValueLabel:
         caption = text_label(memory_part_label(part), muted=True, wrap=False)
-        swatch = _Swatch(self._kit, PARTS[part][1])
         value = ValueLabel(caption.text())
-        self._legend.addWidget(swatch, row, 4 * column)
-        self._legend.addWidget(caption, row, 4 * column + 1)
-        self._legend.addWidget(value, row, 4 * column + 2)
-        self._legend.setColumnStretch(4 * column + 3, 1)
+        grid.addWidget(_Swatch(self._kit, PARTS[part][1]), row, 0)
+        grid.addWidget(caption, row, 1)
+        grid.addWidget(value, row, 2)
         return value
 
 

@@ -1,6 +1,6 @@
 """Two areas side by side, one below the other where there is no room."""
 
-from PySide6.QtCore import QSize
+from PySide6.QtCore import QEvent, QSize
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QWidget
 from typing_extensions import override
@@ -11,12 +11,12 @@ from views.widgets.basics import Kit
 class Sides(QWidget):
     """A row that becomes a column: large text needs the width of the whole page."""
 
-    def __init__(self, kit: Kit) -> None:
-        """Build it empty."""
+    def __init__(self, kit: Kit, gap: int = 3) -> None:
+        """Build it empty; ``gap`` is what lies between the areas, units."""
         super().__init__()
         self._row = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
         self._row.setContentsMargins(0, 0, 0, 0)
-        self._row.setSpacing(3 * kit.unit)
+        self._row.setSpacing(gap * kit.unit)
         self._widgets: list[QWidget] = []
 
     def add(self, widget: QWidget, stretch: int = 1) -> None:
@@ -25,7 +25,11 @@ class Sides(QWidget):
         self._row.addWidget(widget, stretch)
 
     def _needs(self) -> list[int]:
-        return [w.minimumSizeHint().width() for w in self._widgets]
+        return [
+            max(w.minimumSizeHint().width(), w.minimumWidth())
+            for w in self._widgets
+            if not w.isHidden()
+        ]
 
     @override
     def minimumSizeHint(self) -> QSize:
@@ -34,8 +38,17 @@ class Sides(QWidget):
     @override
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        gaps = self._row.spacing() * (len(self._widgets) - 1)
-        fits = sum(self._needs()) + gaps <= self.width()
+        self._turn()
+
+    @override
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.LayoutRequest:
+            self._turn()
+        return super().event(event)
+
+    def _turn(self) -> None:
+        needs = self._needs()
+        fits = sum(needs) + self._row.spacing() * (len(needs) - 1) <= self.width()
         direction = QBoxLayout.Direction.LeftToRight
         if not fits:
             direction = QBoxLayout.Direction.TopToBottom

@@ -4,11 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt, Signal, Slot
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView
 from typing_extensions import override
 
 from views.widgets.basics import Kit
 
+MIN_CHARS = 14
+"""Least width of a column that shares the rest, characters."""
 Index = QModelIndex | QPersistentModelIndex
 
 
@@ -93,15 +96,43 @@ class Table(QTableView):
         self.verticalHeader().setDefaultSectionSize(8 * kit.unit)
         header = self.horizontalHeader()
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-        header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         header.setHighlightSections(False)
+        self._elastic: tuple[int, ...] = ()
+        self.set_elastic(0)
         self.activated.connect(self._on_activated)
         self.selectionModel().currentRowChanged.connect(self._on_current_changed)
+
+    def set_elastic(self, *columns: int) -> None:
+        """Let ``columns`` share what the others leave."""
+        header = self.horizontalHeader()
+        for column in self._elastic:
+            header.setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
+        for column in columns:
+            header.setSectionResizeMode(column, QHeaderView.ResizeMode.Stretch)
+        self._elastic = columns
+
+    def _fit(self) -> None:
+        """Scroll sideways rather than squeeze the elastic columns to nothing."""
+        header = self.horizontalHeader()
+        sizes = [header.sectionSize(i) for i in range(header.count()) if i not in self._elastic]
+        least = MIN_CHARS * self.fontMetrics().averageCharWidth() * len(self._elastic)
+        mode = QHeaderView.ResizeMode.Stretch
+        if sum(sizes) + least > self.viewport().width():
+            mode = QHeaderView.ResizeMode.ResizeToContents
+        for column in self._elastic:
+            if header.sectionResizeMode(column) != mode:
+                header.setSectionResizeMode(column, mode)
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
 
     def set_rows(self, rows: Sequence[Sequence[str]]) -> None:
         """Replace the rows and keep the current one where it still exists."""
         current = self.currentIndex().row()
         self.rows.set_rows(rows)
+        self._fit()
         if 0 <= current < len(rows):
             self.selectRow(current)
 

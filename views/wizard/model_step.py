@@ -7,7 +7,6 @@ from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import (
     QFileDialog,
     QHBoxLayout,
-    QHeaderView,
     QMenu,
     QVBoxLayout,
     QWidget,
@@ -18,6 +17,7 @@ from app.domain.memory import Verdict
 from app.domain.units import MISSING
 from views.units import format_bytes
 from views.widgets import Banner, Card, Heading, Kit, Table, text_label
+from views.widgets.flow import Flow
 from views.words import said_text, verdict_label
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class ModelStep(QWidget):
             text_columns=4,
         )  # fmt: skip
         # What is wrong with a file takes a sentence.
-        self.table.horizontalHeader().setSectionResizeMode(3, QHeaderView.ResizeMode.Stretch)
+        self.table.set_elastic(0, 3)
         column.addWidget(self.table, 1)
         column.addLayout(self._footer(kit))
         self.table.row_chosen.connect(self._on_row_chosen)
@@ -89,9 +89,10 @@ class ModelStep(QWidget):
         self.set_quick_model(self._quick_model)
         return card
 
-    def _list_header(self, kit: Kit) -> QHBoxLayout:
-        row = QHBoxLayout()
-        row.addWidget(Heading(self.tr("Or choose a model"), 1.1), 1)
+    def _list_header(self, kit: Kit) -> Flow:
+        row = Flow(2 * kit.unit)
+        row.addWidget(Heading(self.tr("Or choose a model"), 1.1))
+        row.add_gap()
         self._refresh = kit.button(self.tr("Search Again"), "refresh", "quiet")
         self._refresh.clicked.connect(self.refresh_requested)
         self._recent = kit.button(self.tr("Recent"), "clock", "quiet")

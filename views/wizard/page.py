@@ -88,7 +88,7 @@ class WizardPage(Page):
         self.caps.hide()
         self.result_step.append(self.caps)
         self._again = kit.button(self.tr("New Search"), "new")
-        self.result_step.action_row.insertWidget(0, self._again)
+        self.result_step.action_row.insert_widget(0, self._again)
         self._steps: dict[str, QWidget] = {
             "model": self.model_step, "goal": self.goal_step, "plan": self.plan_step,
             "run": self.run_step, "result": self.result_step,

@@ -1,10 +1,11 @@
 """The line of steps above the wizard."""
 
 from PySide6.QtGui import QFont, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
+from PySide6.QtWidgets import QLabel, QWidget
 from typing_extensions import override
 
 from views.widgets.basics import Kit, set_tone
+from views.widgets.flow import Flow
 
 STEPS = ("model", "goal", "plan", "run", "result")
 
@@ -15,9 +16,7 @@ class StepLine(QWidget):
     def __init__(self, kit: Kit) -> None:
         """Start at the first step."""
         super().__init__()
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(2 * kit.unit)
+        row = Flow(2 * kit.unit, self)
         names = (
             self.tr("Model"), self.tr("Goal"), self.tr("Plan"), self.tr("Measure"),
             self.tr("Result"),
@@ -28,7 +27,6 @@ class StepLine(QWidget):
             if index:
                 row.addWidget(kit.icon_label("next", "muted", 3 * kit.unit))
             row.addWidget(label)
-        row.addStretch(1)
         self._step = "model"
 
     def show_step(self, step: str) -> None:

@@ -69,6 +69,7 @@ def test_table_says_what_the_curves_say(window: MainWindow) -> None:
 def test_hidden_page_draws_nothing(window: MainWindow, session: FakeSession, qtbot: QtBot) -> None:
     """While another page shows, readings must not reach the dashboard."""
     window.open_page("advice")
+    qtbot.waitUntil(window.on_demand.pages["advice"].isVisible)
     with qtbot.assertNotEmitted(window.feed.updated, wait=30):
         session.fake_telemetry.push()
 

@@ -4,7 +4,7 @@ from PySide6.QtCore import QPoint
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from views.plots.canvas import bands_of, nearest
+from views.plots.canvas import bands_of, nearest, polygon_of, runs_of
 from views.plots.live_strip import LiveStrip, StripInfo
 from views.widgets import Kit
 
@@ -50,3 +50,18 @@ def test_band_is_painted_and_said(kit: Kit, qtbot: QtBot) -> None:
     strip.show_points(points, 60.0, bands=((40.0, 20.0),))
     assert strip._canvas.grab().toImage() != before
     assert strip.accessibleName().endswith("slowed down for 20 s of it")
+
+
+def test_runs_end_at_gaps_and_stay_inside() -> None:
+    """A missing reading must split the curve; one above the axis is drawn at its top."""
+    points = [(4.0, 10.0), (3.0, 130.0), (2.0, None), (1.0, 0.0), (0.0, 5.0)]
+    assert runs_of(points, 100.0) == [[(4.0, 10.0), (3.0, 100.0)], [(1.0, 0.0), (0.0, 5.0)]]
+    assert runs_of([(0.0, None)], 100.0) == []
+
+
+def test_polygon_holds_every_point() -> None:
+    """What the painter gets must be the points themselves, in order."""
+    shape = polygon_of([(60.0, 0.25), (0.5, -3.0)])
+    assert [(shape.at(i).x(), shape.at(i).y()) for i in range(shape.size())] == [
+        (60.0, 0.25), (0.5, -3.0),
+    ]  # fmt: skip
