@@ -136,7 +136,7 @@ def _pipeline_copies(plan: _Plan, n_devices: int) -> int:
     all_on = (
         HOST not in plan.places
         and plan.settings.n_cpu_moe == 0
-        and not plan.profile.cpu_tensors
+        and not plan.settings.override_tensor
         and plan.settings.offload_kqv is Switch.ON
     )
     return _PIPELINE if n_devices > 1 and all_on else 1

@@ -5,6 +5,7 @@ from app.domain.model import ModelSpec
 from app.domain.settings import Settings, Switch
 from app.estimate.compute import ERROR_FRAC, compute_buffers, layer_dims
 from app.estimate.kv import LayerCache, is_swa, layer_caches
+from app.estimate.overridden import Overridden, move, overridden_tensors, repacked_change
 from app.estimate.profile import (
     DEFAULT_PROFILE,
     EngineProfile,
@@ -17,7 +18,6 @@ from app.estimate.weights import (
     HOST,
     HOST_ALIGNMENT,
     WeightTable,
-    keep_in_ram,
     layer_devices,
     place_weights,
     repacked_blocks,
@@ -51,6 +51,7 @@ class Formula:
         tables = {kind: weight_table(spec, *kind) for kind in kinds}
         self._by_name = {d.name: (d, tables[d.alignment, d.row_pad]) for d in devices}
         self._every_device = _every_device(devices)
+        self._rules: tuple[str, tuple[Overridden, ...]] = ("", ())
 
     @property
     def known(self) -> bool:
@@ -76,10 +77,8 @@ class Formula:
             has_host_buffer=bool(devices and devices[0].has_host_buffer),
             rope_layers=self._rope_layers,
         )
-        if self.profile.cpu_tensors:
-            weights = keep_in_ram(
-                self.spec, weights, places, settings, devices, self.profile.cpu_tensors
-            )
+        if settings.override_tensor:
+            weights = self._moved(settings, weights, places, devices)
         if is_split:
             weights = share_rows(self.spec, weights, places, devices)
         names = [*(d.name for d in devices), HOST_NAME]
@@ -106,7 +105,39 @@ class Formula:
                 total += n_bytes
             elif layer < settings.n_cpu_moe:
                 total += n_expert_bytes
-        return total
+        return total + repacked_change(
+            self._overridden(settings), self.places(settings), settings, devices
+        )
+
+    def _overridden(self, settings: Settings) -> tuple[Overridden, ...]:
+        """Return the tensors that the user's rules place; looked up once per set of rules."""
+        text = settings.override_tensor
+        if self._rules[0] != text:
+            self._rules = text, overridden_tensors(self.spec, text)
+        return self._rules[1]
+
+    def _moved(
+        self,
+        settings: Settings,
+        weights: list[int],
+        places: tuple[int, ...],
+        devices: tuple[FormulaDevice, ...],
+    ) -> list[int]:
+        host = self._host
+        has_host_buffer = bool(devices and devices[0].has_host_buffer)
+        repacks = host.tied_repacks and self.profile.repack and not has_host_buffer
+        is_copied = host.tied and (places[-1] != HOST or host.tied_always or repacks)
+        entries = self._overridden(settings)
+        in_ram = any(e.device is None for e in entries if e.tensor.name == "token_embd.weight")
+        return move(
+            entries,
+            weights,
+            places,
+            settings,
+            devices,
+            tied_at=places[-1] if is_copied else None,
+            is_twice=host.tied_always or (in_ram and repacks),
+        )
 
     def _used(
         self, settings: Settings

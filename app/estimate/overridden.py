@@ -1,0 +1,122 @@
+"""Tensors that the user's rules place: what they move away from where the rule would put them."""
+
+from typing import NamedTuple
+
+from app.domain.model import ModelSpec, TensorInfo
+from app.domain.overrides import override_for, read_overrides
+from app.domain.settings import Settings
+from app.estimate.profile import FormulaDevice, pad
+from app.estimate.weights import (
+    HOST,
+    HOST_ALIGNMENT,
+    TensorGroup,
+    is_expert,
+    repacks,
+    stored_bytes,
+    tensor_home,
+)
+
+_EMBEDDING = "token_embd.weight"
+
+
+class Overridden(NamedTuple):
+    """A tensor that a rule names.
+
+    Attributes:
+        tensor: The tensor.
+        group: What it belongs to.
+        layer: Its block; the number of blocks for what is in none.
+        device: Name of the device it lies on; ``None`` = RAM.
+    """
+
+    tensor: TensorInfo
+    group: TensorGroup
+    layer: int
+    device: str | None
+
+    def home(self, devices: tuple[FormulaDevice, ...]) -> int:
+        """Return the index of its device; ``HOST`` also for one that is not used."""
+        names = [d.name for d in devices]
+        return HOST if self.device not in names else names.index(self.device)
+
+    def origins(self, places: tuple[int, ...], settings: Settings) -> tuple[int, ...]:
+        """Return where it would lie (rotary factors: on each of several devices)."""
+        if self.group is TensorGroup.INPUT:
+            return (HOST,)
+        if self.group is TensorGroup.ROPE:
+            return tuple(set(places[:-1]))
+        if self.group is TensorGroup.FIRST:
+            return (places[0],)
+        kept = self.layer < settings.n_cpu_moe and is_expert(self.tensor)
+        return (HOST if kept else places[self.layer],)
+
+
+def overridden_tensors(spec: ModelSpec, text: str) -> tuple[Overridden, ...]:
+    """Return every tensor that the engine loads and a rule of ``text`` names.
+
+    Raises:
+        UsageProblem: A rule is none.
+    """
+    rules, found = read_overrides(text), []
+    homes = ((tensor, tensor_home(spec, tensor)) for tensor in spec.tensors) if rules else ()
+    for tensor, home in homes:
+        rule = override_for(rules, tensor.name) if home is not None else None
+        if home is not None and rule is not None:
+            found.append(Overridden(tensor, *home, rule.device))
+    return tuple(found)
+
+
+def move(
+    overridden: tuple[Overridden, ...],
+    weights: list[int],
+    places: tuple[int, ...],
+    settings: Settings,
+    devices: tuple[FormulaDevice, ...],
+    *,
+    tied_at: int | None,
+    is_twice: bool,
+) -> list[int]:
+    """Return ``weights`` with every tensor where its rule puts it.
+
+    Args:
+        overridden: Result of ``overridden_tensors``.
+        weights: Bytes per device and, last, in RAM, without these rules.
+        places: Device of each block and of the output layer.
+        settings: Requested settings.
+        devices: The devices used.
+        tied_at: Where the output layer is a copy of the embedding; ``None`` = there is no copy.
+        is_twice: Whether embedding and output are two copies even in one place.
+    """
+    sums = list(weights)
+    for entry in overridden:
+        origins, home, n_copies = entry.origins(places, settings), entry.home(devices), 1
+        if entry.tensor.name == _EMBEDDING and tied_at is not None:
+            # the output goes by the embedding's name, too
+            origins += (tied_at,)
+            n_copies = 2 if is_twice else 1
+        for origin in origins:
+            sums[origin] -= _stored(entry.tensor, devices, origin)
+        sums[home] += _stored(entry.tensor, devices, home) * n_copies
+    return sums
+
+
+def repacked_change(
+    overridden: tuple[Overridden, ...],
+    places: tuple[int, ...],
+    settings: Settings,
+    devices: tuple[FormulaDevice, ...],
+) -> int:
+    """Return by how much the rules change what the CPU copies of mapped weights, bytes."""
+    change = 0
+    for entry in overridden:
+        if entry.group is TensorGroup.BLOCK and repacks(entry.tensor):
+            was = HOST in entry.origins(places, settings)
+            change += ((entry.home(devices) == HOST) - was) * entry.tensor.n_bytes
+    return change
+
+
+def _stored(tensor: TensorInfo, devices: tuple[FormulaDevice, ...], place: int) -> int:
+    if place == HOST:
+        return pad(tensor.n_bytes, HOST_ALIGNMENT)
+    device = devices[place]
+    return pad(stored_bytes(tensor, device.row_pad), device.alignment)
