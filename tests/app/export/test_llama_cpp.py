@@ -99,7 +99,7 @@ def test_llama_bench_repeats_the_goal_s_workload() -> None:
     )
     assert options["--device"] == "CUDA0/CUDA1", "a comma would start a second test"
     assert "--ctx-size" not in options
-    assert len(exported.notes) == 4
+    assert len(exported.notes) == 3
 
 
 def test_remote_devices_need_their_addresses() -> None:
