@@ -135,6 +135,7 @@ class Formula:
             places,
             settings,
             devices,
+            rope_at=tuple({p for p, uses in zip(places, self._rope_layers, strict=False) if uses}),
             tied_at=places[-1] if is_copied else None,
             is_twice=host.tied_always or (in_ram and repacks),
         )

@@ -40,11 +40,9 @@ class Overridden(NamedTuple):
         return HOST if self.device not in names else names.index(self.device)
 
     def origins(self, places: tuple[int, ...], settings: Settings) -> tuple[int, ...]:
-        """Return where it would lie (rotary factors: on each of several devices)."""
+        """Return where it would lie (rotary factors: ``move`` is told)."""
         if self.group is TensorGroup.INPUT:
             return (HOST,)
-        if self.group is TensorGroup.ROPE:
-            return tuple(set(places[:-1]))
         if self.group is TensorGroup.FIRST:
             return (places[0],)
         kept = self.layer < settings.n_cpu_moe and is_expert(self.tensor)
@@ -73,6 +71,7 @@ def move(
     settings: Settings,
     devices: tuple[FormulaDevice, ...],
     *,
+    rope_at: tuple[int, ...],
     tied_at: int | None,
     is_twice: bool,
 ) -> list[int]:
@@ -84,12 +83,14 @@ def move(
         places: Device of each block and of the output layer.
         settings: Requested settings.
         devices: The devices used.
+        rope_at: Where the rotary factors are, each place once.
         tied_at: Where the output layer is a copy of the embedding; ``None`` = there is no copy.
         is_twice: Whether embedding and output are two copies even in one place.
     """
     sums = list(weights)
     for entry in overridden:
-        origins, home, n_copies = entry.origins(places, settings), entry.home(devices), 1
+        is_rope, home, n_copies = entry.group is TensorGroup.ROPE, entry.home(devices), 1
+        origins = rope_at if is_rope else entry.origins(places, settings)
         if entry.tensor.name == _EMBEDDING and tied_at is not None:
             # the output goes by the embedding's name, too
             origins += (tied_at,)
