@@ -3,9 +3,17 @@
 from app.domain.memory import DeviceMemory
 from app.domain.model import ModelSpec
 from app.domain.settings import Settings, Switch
-from app.estimate.compute import ERROR_FRAC, compute_buffers, layer_dims
+from app.estimate.compute import ERROR_FRAC, compute_buffers
 from app.estimate.kv import LayerCache, is_swa, layer_caches
-from app.estimate.overridden import Overridden, move, overridden_tensors, repacked_change
+from app.estimate.overridden import (
+    InRam,
+    Overridden,
+    guest_blocks,
+    move,
+    overridden_tensors,
+    parts_in_ram,
+    repacked_change,
+)
 from app.estimate.profile import (
     DEFAULT_PROFILE,
     EngineProfile,
@@ -23,6 +31,7 @@ from app.estimate.weights import (
     repacked_blocks,
     weight_table,
 )
+from app.estimate.widths import layer_dims
 
 HOST_NAME = "host"
 _F32 = 4
@@ -51,7 +60,7 @@ class Formula:
         tables = {kind: weight_table(spec, *kind) for kind in kinds}
         self._by_name = {d.name: (d, tables[d.alignment, d.row_pad]) for d in devices}
         self._every_device = _every_device(devices)
-        self._rules: tuple[str, tuple[Overridden, ...]] = ("", ())
+        self._rules: tuple[str, tuple[Overridden, ...], InRam] = ("", (), InRam())
 
     @property
     def known(self) -> bool:
@@ -113,7 +122,8 @@ class Formula:
         """Return the tensors that the user's rules place; looked up once per set of rules."""
         text = settings.override_tensor
         if self._rules[0] != text:
-            self._rules = text, overridden_tensors(self.spec, text)
+            found = overridden_tensors(self.spec, text)
+            self._rules = text, found, parts_in_ram(self.spec, found)
         return self._rules[1]
 
     def _moved(
@@ -162,6 +172,8 @@ class Formula:
         caches = layer_caches(self.spec, settings, self.profile)
         homes = places if settings.offload_kqv is Switch.ON else (HOST,) * len(places)
         kv, states = _cache_sums(caches, homes, len(devices))
+        ruled = self._overridden(settings)
+        in_ram = self._rules[2]._replace(guests=guest_blocks(ruled, places, devices))
         may_offload = settings.op_offload is Switch.ON
         computing = devices[:1] if self.profile.row_split else devices
         *on_devices, on_host = compute_buffers(
@@ -173,6 +185,7 @@ class Formula:
             host=self._host,
             offloads=tuple(d.has_op_offload and may_offload for d in computing),
             caches=caches,
+            in_ram=in_ram,
         )
         compute = [*on_devices, *[0] * (len(devices) - len(computing)), on_host]
         shape = context_shape(settings, self.profile)

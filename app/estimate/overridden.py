@@ -17,6 +17,10 @@ from app.estimate.weights import (
 )
 
 _EMBEDDING = "token_embd.weight"
+_MATRIX_DIMS = 2
+_FEED_FORWARD = ("ffn_up", "ffn_gate", "ffn_down")
+_WIDE = ("attn_q", "attn_output")
+_SINKS = ".attn_sinks."
 
 
 class Overridden(NamedTuple):
@@ -62,6 +66,74 @@ def overridden_tensors(spec: ModelSpec, text: str) -> tuple[Overridden, ...]:
         if home is not None and rule is not None:
             found.append(Overridden(tensor, *home, rule.device))
     return tuple(found)
+
+
+class InRam(NamedTuple):
+    """Blocks of devices, parts of which the rules keep in RAM.
+
+    ``feed_forward`` and ``experts`` are there whole; of ``attention`` (one as wide as Q),
+    ``some_forward`` (either kind) and ``some`` (any) a matrix is. Of ``scores``
+    the sinks are there. The experts of ``experts_out`` are on a device whatever ``n_cpu_moe`` says;
+    ``guests`` are blocks with a matrix on a device that is not theirs: (device, block).
+    """
+
+    attention: frozenset[int] = frozenset()
+    feed_forward: frozenset[int] = frozenset()
+    experts: frozenset[int] = frozenset()
+    some_forward: frozenset[int] = frozenset()
+    some: frozenset[int] = frozenset()
+    scores: frozenset[int] = frozenset()
+    experts_out: frozenset[int] = frozenset()
+    guests: frozenset[tuple[int, int]] = frozenset()
+
+
+def parts_in_ram(spec: ModelSpec, overridden: tuple[Overridden, ...]) -> InRam:
+    """Return which parts of which blocks the CPU computes because of the rules."""
+    kept = {e.tensor.name for e in overridden if e.device is None}
+    moved: dict[str, set[int]] = {"attn": set(), "ffn": set(), "exps": set(), "narrow": set()}
+    stays = {"ffn": set[int](), "exps": set[int]()}
+    for tensor in spec.tensors if kept else ():
+        home = tensor_home(spec, tensor)
+        if home is None or home[0] is not TensorGroup.BLOCK or len(tensor.shape) < _MATRIX_DIMS:
+            continue
+        kind = _kind(tensor)
+        if tensor.name in kept:
+            moved[kind].add(home[1])
+        elif kind in stays:
+            stays[kind].add(home[1])
+    some = frozenset[int]().union(*moved.values())
+    return InRam(
+        attention=frozenset(moved["attn"]),
+        feed_forward=frozenset(moved["ffn"] - stays["ffn"]),
+        experts=frozenset(moved["exps"] - stays["exps"]),
+        some_forward=frozenset(moved["ffn"] | moved["exps"]),
+        some=some,
+        experts_out=frozenset(e.layer for e in overridden if e.device and is_expert(e.tensor)),
+        scores=frozenset(e.layer for e in overridden if _SINKS in e.tensor.name and not e.device),
+    )
+
+
+def guest_blocks(
+    overridden: tuple[Overridden, ...],
+    places: tuple[int, ...],
+    devices: tuple[FormulaDevice, ...],
+) -> frozenset[tuple[int, int]]:
+    """Return (device, block) for every block that has a matrix on a device that is not its own."""
+    found = {
+        (e.home(devices), e.layer)
+        for e in overridden
+        if e.group is TensorGroup.BLOCK and e.device and len(e.tensor.shape) >= _MATRIX_DIMS
+    }
+    return frozenset((d, i) for d, i in found if d not in (HOST, places[i]))
+
+
+def _kind(tensor: TensorInfo) -> str:
+    name = tensor.name.split(".")[2]
+    if is_expert(tensor):
+        return "exps"
+    if name in _FEED_FORWARD:
+        return "ffn"
+    return "attn" if name.startswith(_WIDE) else "narrow"
 
 
 def move(
