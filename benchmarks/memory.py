@@ -45,6 +45,7 @@ SILENCE_S = 300.0
 SCENES = ("ram", "rpc", "rpc2", "vulkan")
 # Vulkan's pinned buffers are 32 bytes larger than what they hold: weights, compute
 PINNED_BYTES = 64
+RULES = (r"blk\.(0|1)\.=CPU", "attn=CPU", "ffn_(up|gate)=CPU", "exps=CPU", "output=CPU")
 FEW = frozenset({"llama-F16", "qwen3moe-Q4_0", "gemma3-F16", "qwen3next-F16"})
 # below it alignment is most of a buffer; tiny models are apart for the same reason
 SMALLEST = 32 * MIB
@@ -245,6 +246,10 @@ def grid(spec: ModelSpec, devices: tuple[EngineDevice, ...]) -> Iterator[Setting
             for change in switches(len(devices)) if n_gpu_layers else ():
                 for context in CONTEXTS[2:4]:
                     yield msgspec.structs.replace(base, **context, **change)
+        for rules in RULES if n_gpu_layers > 1 else ():
+            for context in (CONTEXTS[0], CONTEXTS[5]):
+                base = Settings(n_gpu_layers=n_gpu_layers, devices=names, override_tensor=rules)
+                yield msgspec.structs.replace(base, **context)
 
 
 def switches(n_devices: int) -> Iterator[dict[str, object]]:

@@ -91,6 +91,7 @@ _PHASES = {
 _KNOBS = {
     "n_gpu_layers": QT_TRANSLATE_NOOP("Words", "GPU layers"),
     "n_cpu_moe": QT_TRANSLATE_NOOP("Words", "Expert layers on CPU"),
+    "override_tensor": QT_TRANSLATE_NOOP("Words", "Tensors placed by name"),
     "n_threads": QT_TRANSLATE_NOOP("Words", "Decode threads"),
     "n_threads_batch": QT_TRANSLATE_NOOP("Words", "Prefill threads"),
     "n_batch": QT_TRANSLATE_NOOP("Words", "Prompt batch"),
@@ -308,6 +309,9 @@ def settings_parts(settings: Settings) -> dict[str, str]:
     if settings.n_cpu_moe:
         text = translate("Words", "expert layers on CPU {n}")
         texts["n_cpu_moe"] = text.format(n=settings.n_cpu_moe)
+    if settings.override_tensor:
+        text = translate("Words", "tensors {rules}")
+        texts["override_tensor"] = text.format(rules=settings.override_tensor)
     if settings.n_threads:
         texts["n_threads"] = translate("Words", "threads {n}").format(n=settings.n_threads)
     if {settings.type_k, settings.type_v} != {"f16"}:

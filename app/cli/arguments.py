@@ -6,10 +6,14 @@ from collections.abc import Iterable
 import msgspec
 
 from app.domain.errors import UsageProblem
+from app.domain.overrides import read_overrides
 from app.domain.settings import SETTINGS, SPLIT, SettingInfo, Settings
 
 _BY_NAME = {s.name: s for s in SETTINGS}
 LAYERS_ALL = "all"
+_METAVARS = {"n_gpu_layers": "N|all", "tensor_split": "N,N", "override_tensor": "PATTERN=CPU"}
+# llama.cpp's own short form, which is the one everybody writes
+_SHORT = {"override_tensor": ("-ot",)}
 _MAX_MIB = 1 << 30
 
 
@@ -25,8 +29,9 @@ def add_settings(parser: argparse.ArgumentParser, names: Iterable[str]) -> None:
         elif info.choices:
             group.add_argument(info.option, choices=info.choices, help=info.label)
         else:
-            metavar = "N|all" if name == "n_gpu_layers" else "N"
-            group.add_argument(info.option, metavar=metavar, help=info.label)
+            metavar = _METAVARS.get(name, "N")
+            options = [info.option, *_SHORT.get(name, ())]
+            group.add_argument(*options, metavar=metavar, help=info.label)
 
 
 def add_reserve(parser: argparse.ArgumentParser) -> None:
@@ -91,6 +96,9 @@ def parse_setting(info: SettingInfo, text: str, n_layer: int | None = None) -> i
     if info.name == "tensor_split":
         if not SPLIT.fullmatch(text):
             raise _bad(info, f"{text!r} is not a list like 3,1")
+        return text
+    if info.name == "override_tensor":
+        read_overrides(text)
         return text
     if text == LAYERS_ALL and info.name == "n_gpu_layers":
         if n_layer is None:

@@ -54,6 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         (
             "n_gpu_layers",
             "n_cpu_moe",
+            "override_tensor",
             "n_ctx",
             "n_batch",
             "n_ubatch",

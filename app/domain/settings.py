@@ -79,6 +79,8 @@ class Settings(Record, frozen=True, kw_only=True):
         tensor_split: Shares of the layers per device, ``"3,1"``; empty = by free memory.
         offload_kqv: Whether the KV cache of layers on a device lies there too.
         op_offload: Whether large batches of layers in RAM are computed on a device.
+        override_tensor: Tensors that lie elsewhere, ``"PATTERN=CPU,…"``; decides before
+            ``n_cpu_moe`` (``app.domain.overrides``).
     """
 
     n_gpu_layers: int
@@ -97,6 +99,7 @@ class Settings(Record, frozen=True, kw_only=True):
     tensor_split: str = ""
     offload_kqv: Switch = Switch.ON
     op_offload: Switch = Switch.ON
+    override_tensor: str = ""
 
     @property
     def load_key(self) -> tuple[object, ...]:
@@ -141,6 +144,13 @@ SETTINGS: tuple[SettingInfo, ...] = (
         label="GPU layers",
         unit="layers",
         low=0,
+    ),
+    # before n_cpu_moe: llama.cpp takes the first rule on the command line that matches
+    SettingInfo(
+        name="override_tensor",
+        level=Level.LOAD,
+        flag="--override-tensor",
+        label="Tensors placed by name",
     ),
     SettingInfo(
         name="n_cpu_moe",

@@ -8,7 +8,7 @@ A compute buffer is as large as the fullest moment of one prefill batch, so with
                   without it also the positions of V: u · n_embd_v_gqa · 8
     feed-forward  3 · max(n_ff, n_used · n_ff_exp) + the residual stream
     attention     without flash attention the scores: n_head · cells; on a device also the
-                  cache of one block, where that is kept in RAM (``offload_kqv`` off)
+                  cache of one block, where that is kept in RAM (``app.estimate.visiting``)
     logits        n_outputs · n_vocab
 
 The residual stream counts 2 to 4 rows of ``n_embd`` and one of Q, depending on where the first
@@ -20,17 +20,24 @@ from typing import NamedTuple
 from app.domain.model import ModelSpec
 from app.domain.settings import FlashAttn, Settings, Switch
 from app.estimate.kv import LayerCache, is_swa
+from app.estimate.overridden import InRam
 from app.estimate.profile import ContextShape, EngineProfile, context_shape, swa_cells
+from app.estimate.visiting import visiting_bytes
 from app.estimate.weights import HOST, WeightTable
+from app.estimate.widths import LayerDims
 
 # Share of the compute part that the model may be too low. Over 3,000 dry runs it was exact to
 # 0.04 % in the median and never too low by more (benchmarks/memory.py).
 ERROR_FRAC = 0.25
 _F32 = 4
+# blocks from which on copies of a cache leave holes
+_CROWDED = 3
 _FLASH_MASK, _PLAIN_MASK, _INDEX = 2, 4, 8
 # GGML_SCHED_MAX_COPIES; GGML_OP_OFFLOAD_MIN_BATCH
 _PIPELINE = 4
 _OFFLOAD_BATCH = 32
+# their recurrent blocks collect the states where they are needed
+_STATES_LATE = frozenset({"qwen3next", "qwen35", "qwen35moe"})
 # their graphs choose the rows for the logits behind the last block instead of inside it
 _EVERY_ROW = frozenset(
     {
@@ -51,32 +58,6 @@ _EVERY_ROW = frozenset(
 )
 
 
-class LayerDims(NamedTuple):
-    """Widths of one block's intermediate results, elements per token.
-
-    ``ff`` is the widest feed-forward of all used experts together, ``experts_out`` the summed
-    results of the experts before they are added up, ``scan`` what a state-space layer holds.
-    """
-
-    q: int
-    v: int
-    n_head: int
-    ff: int
-    experts_out: int
-    scan: int
-
-
-def layer_dims(spec: ModelSpec) -> tuple[LayerDims, ...]:
-    """Read the widths of every block from the tensor table."""
-    widths: list[dict[str, tuple[int, ...]]] = [{} for _ in range(spec.n_layer)]
-    for tensor in spec.tensors:
-        prefix, _, name = tensor.name.partition(".")
-        layer, _, name = name.partition(".")
-        if prefix == "blk" and layer.isdigit() and int(layer) < spec.n_layer and tensor.shape:
-            widths[int(layer)][name] = tensor.shape
-    return tuple(_dims(spec, layer, w) for layer, w in enumerate(widths))
-
-
 class _Plan(NamedTuple):
     """Everything the size of one configuration's buffers depends on."""
 
@@ -87,6 +68,8 @@ class _Plan(NamedTuple):
     shape: ContextShape
     places: tuple[int, ...]
     visiting: tuple[int, ...]
+    in_ram: InRam
+    kv: tuple[int, ...]
 
     @property
     def row(self) -> int:
@@ -108,6 +91,7 @@ def compute_buffers(
     host: WeightTable,
     offloads: tuple[bool, ...],
     caches: tuple[LayerCache, ...],
+    in_ram: InRam,
 ) -> list[int]:
     """Return the compute buffer per device and, last, in RAM, bytes.
 
@@ -120,10 +104,14 @@ def compute_buffers(
         host: Weights as RAM holds them, for copies made by devices that compute for it.
         offloads: Per device, whether it computes big batches for layers in RAM.
         caches: Cache of every block.
+        in_ram: Parts of blocks that the user's rules keep in RAM.
     """
     shape = context_shape(settings, profile)
-    visiting = _visiting(settings, places, caches)
-    plan = _Plan(spec, dims, settings, profile, shape, places, visiting)
+    kept = frozenset(range(min(settings.n_cpu_moe, spec.n_layer))) - in_ram.experts_out
+    far = in_ram.experts | kept
+    visiting = visiting_bytes(spec, settings, places, caches, far)
+    in_ram, kv = in_ram._replace(experts=far), tuple(c.kv_bytes for c in caches)
+    plan = _Plan(spec, dims, settings, profile, shape, places, visiting, in_ram, kv)
     copies = _pipeline_copies(plan, len(offloads))
     sizes = [_device(plan, i, copies) for i in range(len(offloads))]
     if offloads and offloads[0]:
@@ -136,55 +124,75 @@ def _pipeline_copies(plan: _Plan, n_devices: int) -> int:
     all_on = (
         HOST not in plan.places
         and plan.settings.n_cpu_moe == 0
-        and not plan.profile.cpu_tensors
+        and not plan.settings.override_tensor
         and plan.settings.offload_kqv is Switch.ON
     )
     return _PIPELINE if n_devices > 1 and all_on else 1
 
 
-def _visiting(
-    settings: Settings, places: tuple[int, ...], caches: tuple[LayerCache, ...]
-) -> tuple[int, ...]:
-    """Return per block what its device copies of a cache that is kept in RAM, bytes.
-
-    With flash attention the next block's keys arrive while those of the last are still there.
-    """
-    if settings.offload_kqv is Switch.ON:
-        return (0,) * len(caches)
-    halves = 2 if settings.flash_attn is FlashAttn.OFF else 3
-    return tuple(
-        0 if place == HOST else cache.kv_bytes * halves // 2 + cache.state_bytes
-        for place, cache in zip(places, caches, strict=False)
-    )
-
-
 def _device(plan: _Plan, place: int, copies: int) -> int:
     layers = plan.layers(place)
-    if not layers and plan.places[-1] != place:
+    guests = [i for p, i in plan.in_ram.guests if p == place]
+    if not layers and plan.places[-1] != place and not guests:
         return 0
-    if not layers and copies == 1 and _is_short(plan.spec, plan.spec.n_layer - 1):
+    if not layers and not guests and copies == 1 and _is_short(plan.spec, plan.spec.n_layer - 1):
         return _logits(plan)
-    is_first = plan.places[0] == place
+    is_first, is_alone = plan.places[0] == place, len(layers) == 1 and copies == 1
     streams = 2 if copies == 1 else 2 + copies * (1 if is_first else 2)
-    work = _arriving(plan, min(layers, default=plan.spec.n_layer))
+    first, behind = min(layers, default=plan.spec.n_layer), 0
+    work = max(_arriving(plan, first), _border(plan, first))
+    for layer in guests:
+        rows = _feed_forward(plan.dims[layer]) + 3 * plan.spec.n_embd + 2 * plan.dims[layer].q
+        work = max(work, rows * plan.row)
+    if is_alone and plan.visiting[first]:
+        work = max(work, plan.visiting[first] + work - 2 * plan.spec.n_embd * plan.row)
     for layer in layers:
         d = plan.dims[layer]
-        if layer < plan.settings.n_cpu_moe and d.experts_out:
-            d = _without_experts(d, is_first=is_first)
-        n_rows = streams + (1 if d.experts_out and not is_first else 0)
-        with_q = is_first or copies > 1 or d.experts_out
-        work = max(work, _layer(plan, d, layer, n_rows, with_q=bool(with_q)))
-    total = _inputs(plan, layers) * copies + work
+        is_bare = is_first or (is_alone and layer in plan.in_ram.experts)
+        if layer in plan.in_ram.experts and d.experts_out:
+            d = _without_experts(d, has_hole=not is_bare)
+        elif layer in plan.in_ram.feed_forward and not d.experts_out:
+            d = d._replace(ff=0)
+        if is_alone:
+            # no other block's K and V beside its own, and less of Q beside a copied cache
+            d = d._replace(v=0, q=d.q * 3 // 4 if plan.visiting[layer] else d.q)
+        n_rows = streams + (1 if d.experts_out and not is_bare else 0)
+        with_q = is_first or copies > 1 or (d.experts_out and not is_bare)
+        forward, other = _layer(plan, d, layer, n_rows, with_q=bool(with_q))
+        # the only block that reads the masks: they are gone before its feed-forward
+        behind = max(behind, forward) if is_alone else 0
+        work = max(work, other if is_alone else max(forward, other))
+    total = max(_inputs(plan, layers) * copies + work, behind)
     return max(total, _logits(plan)) if plan.places[-1] == place else total
 
 
 def _arriving(plan: _Plan, first: int) -> int:
     """Return what comes from the block before ``first``, bytes: experts are added up here."""
     rows = 2 * plan.spec.n_embd
-    in_ram = plan.places[first - 1] == HOST or first - 1 < plan.settings.n_cpu_moe
+    in_ram = plan.places[first - 1] == HOST or first - 1 in plan.in_ram.experts
     if first > 0 and in_ram and not _is_short(plan.spec, first - 1):
         rows += plan.dims[first - 1].experts_out
     return rows * plan.row
+
+
+def _border(plan: _Plan, first: int) -> int:
+    """Return what a device computes for the block in RAM before ``first``, bytes.
+
+    A recurrent block collects its states early; llama.cpp then runs the attention between them
+    and it on the device, which copies that block's cache and mask.
+    """
+    recurrent = plan.spec.recurrent
+    if recurrent is None or first not in recurrent.layers or plan.spec.arch in _STATES_LATE:
+        return 0
+    border = first - 1
+    if first == 0 or plan.places[border] != HOST:
+        return 0
+    if _attends(plan.spec, first) or not _attends(plan.spec, border):
+        return 0
+    rows = _attention(plan, plan.dims[border], border, 2 * plan.spec.n_embd)
+    mask = 0 if any(_attends(plan.spec, i) for i in plan.layers(plan.places[first])) else border
+    masks = _inputs(plan, [mask]) if mask else 0
+    return plan.kv[border] + rows * plan.row + masks
 
 
 def _host(plan: _Plan, copies: int) -> int:
@@ -193,30 +201,59 @@ def _host(plan: _Plan, copies: int) -> int:
     total = _inputs(plan, every) * copies + n_rows * plan.spec.n_embd * plan.row
     layers = plan.layers(HOST)
     if layers:
-        work = max(_layer(plan, plan.dims[i], i, 3, with_q=True) for i in layers)
+        work = max(max(_layer(plan, plan.dims[i], i, 3, with_q=True)) for i in layers)
         total = max(total, _inputs(plan, every) + work)
     if _attends_in_ram(plan):
         work = max(_attention(plan, plan.dims[i], i, 2 * plan.spec.n_embd) for i in every)
         total = max(total, _inputs(plan, every) + work * plan.row)
-    for layer in range(min(plan.settings.n_cpu_moe, plan.spec.n_layer)):
-        if plan.dims[layer].experts_out:
-            work = _feed_forward(plan.dims[layer]) + 3 * plan.spec.n_embd
-            total = max(total, _inputs(plan, every) + work * plan.row)
+    for layer in plan.in_ram.experts | plan.in_ram.some:
+        total = max(total, _inputs(plan, every) + _beside_device(plan, layer) * plan.row)
     if plan.places[-1] == HOST:
         total = max(total, _logits(plan) + plan.spec.n_embd * plan.row)
     return total
 
 
-def _layer(plan: _Plan, d: LayerDims, layer: int, n_rows: int, *, with_q: bool) -> int:
-    """Return what one block keeps alive at its fullest moment, bytes."""
+def _beside_device(plan: _Plan, layer: int) -> int:
+    """Return what RAM holds for a block of a device that has matrices here, elements per token.
+
+    The scores of attention are where its cache is, on the device; those with sinks follow these.
+    """
+    d, in_ram, n_embd = plan.dims[layer], plan.in_ram, plan.spec.n_embd
+    rows = 2 * n_embd + 2 * d.v
+    if layer in in_ram.attention:
+        rows = max(rows, 3 * n_embd + 2 * d.q)
+    if layer in in_ram.feed_forward or layer in in_ram.experts:
+        rows = max(rows, _feed_forward(d) + 3 * n_embd + (d.q if layer in in_ram.attention else 0))
+    elif layer in in_ram.some_forward:
+        rows = max(rows, 2 * d.ff + 2 * n_embd)
+    if layer in in_ram.scores:
+        rows = max(rows, _attention(plan, d, layer, 2 * n_embd))
+    return rows
+
+
+def _layer(plan: _Plan, d: LayerDims, layer: int, n_rows: int, *, with_q: bool) -> tuple[int, int]:
+    """Return what one block keeps alive in its feed-forward, and before that, bytes."""
     residual = n_rows * plan.spec.n_embd
     is_hybrid = plan.spec.recurrent is not None
     q = d.q if with_q and not is_hybrid else 0
     has_forward = (d.ff or d.experts_out) and not _is_short(plan.spec, layer)
     feed_forward = _feed_forward(d) + residual + q if has_forward else 0
+    is_crowded = plan.visiting[layer] and len(plan.layers(plan.places[layer])) >= _CROWDED
+    if feed_forward and is_crowded and not is_hybrid:
+        feed_forward += _beside_visitors(plan, d, layer, n_rows)
     attention = _attention(plan, d, layer, residual) * plan.row + plan.visiting[layer]
-    work = max(feed_forward * plan.row, attention)
-    return max(work, _recurrence(plan, d, n_rows)) if d.scan else work
+    recurrence = _recurrence(plan, d, n_rows) if d.scan else 0
+    return feed_forward * plan.row, max(attention, recurrence)
+
+
+def _beside_visitors(plan: _Plan, d: LayerDims, layer: int, n_rows: int) -> int:
+    """Return what holes a cache that was copied leaves in a feed-forward, elements per token."""
+    n_embd = plan.spec.n_embd
+    wide = max(d.q, n_embd)
+    if d.experts_out:
+        return wide if d.ff else 0
+    hole = min(plan.visiting[layer] // plan.row, n_embd * 3 // 2)
+    return hole + wide + d.v - (n_rows - 2) * n_embd
 
 
 def _recurrence(plan: _Plan, d: LayerDims, n_rows: int) -> int:
@@ -224,7 +261,8 @@ def _recurrence(plan: _Plan, d: LayerDims, n_rows: int) -> int:
     # with batches in flight (more rows than 3) the parts of several overlap, but for a hybrid's:
     # its masks lie between them
     overlap = 1 if any(spec.n_head) else 1 + (n_rows - 2) // _PIPELINE
-    rows = d.scan * overlap + (n_rows - 2 + any(spec.n_head)) * spec.n_embd
+    residual = n_rows - 1 if any(spec.n_head) else min(n_rows - 2, 1)
+    rows = d.scan * overlap + residual * spec.n_embd
     states = spec.recurrent.n_embd_s + 3 * spec.recurrent.n_embd_r if spec.recurrent else 0
     return rows * plan.row + states * plan.shape.n_seq * _F32
 
@@ -235,18 +273,21 @@ def _feed_forward(d: LayerDims) -> int:
     return 3 * d.ff + extra
 
 
-def _without_experts(d: LayerDims, *, is_first: bool) -> LayerDims:
-    """Return the widths left on a device when the experts' results come from RAM."""
-    # beside copies from another device a wide result leaves a hole of half its size
-    has_hole = not is_first and d.experts_out > 2 * d.ff
-    return d._replace(ff=0, experts_out=d.experts_out * 3 // 2 if has_hole else d.experts_out)
+def _without_experts(d: LayerDims, *, has_hole: bool) -> LayerDims:
+    """Return the widths left on a device when the experts' results come from RAM.
+
+    Beside copies from another device a wide result leaves a hole of half its size.
+    """
+    is_wide = has_hole and d.experts_out > 2 * d.ff
+    return d._replace(ff=0, experts_out=d.experts_out * 3 // 2 if is_wide else d.experts_out)
 
 
 def _attention(plan: _Plan, d: LayerDims, layer: int, residual: int) -> int:
     if not _attends(plan.spec, layer):
         return 0
     if plan.settings.flash_attn is not FlashAttn.OFF:
-        return residual + 2 * d.q + 2 * d.v
+        # K and V of the batch have left for a cache that is kept in RAM
+        return residual + 2 * d.q + (0 if plan.visiting[layer] else 2 * d.v)
     return residual + 2 * d.q + d.n_head * _cells(plan, window=is_swa(plan.spec, layer))
 
 
@@ -295,8 +336,7 @@ def _logits(plan: _Plan) -> int:
 
 def _offloaded(plan: _Plan, host: WeightTable) -> int:
     """Return what the first device needs to compute prefill for blocks that lie in RAM."""
-    experts = range(min(plan.settings.n_cpu_moe, plan.spec.n_layer))
-    far = [*plan.layers(HOST), *experts]
+    far = [*plan.layers(HOST), *plan.in_ram.experts, *plan.in_ram.some]
     if not far:
         return 0
     work = max(_feed_forward(plan.dims[i]) for i in far) + 3 * plan.spec.n_embd
@@ -304,30 +344,3 @@ def _offloaded(plan: _Plan, host: WeightTable) -> int:
     if plan.places[-1] == HOST and plan.shape.n_outputs >= _OFFLOAD_BATCH:
         copied = max(copied, host.largest_output + _logits(plan) - work * plan.row)
     return _inputs(plan, plan.layers(0)) + work * plan.row + copied
-
-
-def _dims(spec: ModelSpec, layer: int, shapes: dict[str, tuple[int, ...]]) -> LayerDims:
-    def width(name: str) -> int:
-        return shapes.get(name, (0,))[0]
-
-    n_head = spec.n_head[layer]
-    experts = width("ffn_down_exps.weight") * spec.n_expert_used
-    q = n_head * spec.n_embd_head_k[layer]
-    # some models compute a gate beside Q, and latent attention has a Q of its own width
-    rows = shapes.get("attn_q.weight") or shapes.get("attn_q_b.weight") or ()
-    return LayerDims(
-        q=max(q, rows[1]) if len(rows) > 1 and spec.mla_kv_lora_rank is None else q,
-        v=spec.n_head_kv[layer] * spec.n_embd_head_v[layer],
-        n_head=n_head,
-        ff=max(experts, width("ffn_down_shexp.weight"), width("ffn_down.weight")),
-        experts_out=spec.n_expert_used * spec.n_embd if experts else 0,
-        scan=_scan(shapes),
-    )
-
-
-def _scan(shapes: dict[str, tuple[int, ...]]) -> int:
-    """Return projection, convolution and result of a state-space layer, elements per token."""
-    projected, conv, out = (
-        shapes.get(f"ssm_{name}.weight", (0, 0)) for name in ("in", "conv1d", "out")
-    )
-    return projected[1] + 2 * conv[1] + 2 * out[0] if projected[1] else 0

@@ -3,8 +3,17 @@
 from app.domain.memory import DeviceMemory
 from app.domain.model import ModelSpec
 from app.domain.settings import Settings, Switch
-from app.estimate.compute import ERROR_FRAC, compute_buffers, layer_dims
+from app.estimate.compute import ERROR_FRAC, compute_buffers
 from app.estimate.kv import LayerCache, is_swa, layer_caches
+from app.estimate.overridden import (
+    InRam,
+    Overridden,
+    guest_blocks,
+    move,
+    overridden_tensors,
+    parts_in_ram,
+    repacked_change,
+)
 from app.estimate.profile import (
     DEFAULT_PROFILE,
     EngineProfile,
@@ -17,12 +26,12 @@ from app.estimate.weights import (
     HOST,
     HOST_ALIGNMENT,
     WeightTable,
-    keep_in_ram,
     layer_devices,
     place_weights,
     repacked_blocks,
     weight_table,
 )
+from app.estimate.widths import layer_dims
 
 HOST_NAME = "host"
 _F32 = 4
@@ -51,6 +60,7 @@ class Formula:
         tables = {kind: weight_table(spec, *kind) for kind in kinds}
         self._by_name = {d.name: (d, tables[d.alignment, d.row_pad]) for d in devices}
         self._every_device = _every_device(devices)
+        self._rules: tuple[str, tuple[Overridden, ...], InRam] = ("", (), InRam())
 
     @property
     def known(self) -> bool:
@@ -76,10 +86,8 @@ class Formula:
             has_host_buffer=bool(devices and devices[0].has_host_buffer),
             rope_layers=self._rope_layers,
         )
-        if self.profile.cpu_tensors:
-            weights = keep_in_ram(
-                self.spec, weights, places, settings, devices, self.profile.cpu_tensors
-            )
+        if settings.override_tensor:
+            weights = self._moved(settings, weights, places, devices)
         if is_split:
             weights = share_rows(self.spec, weights, places, devices)
         names = [*(d.name for d in devices), HOST_NAME]
@@ -106,7 +114,41 @@ class Formula:
                 total += n_bytes
             elif layer < settings.n_cpu_moe:
                 total += n_expert_bytes
-        return total
+        return total + repacked_change(
+            self._overridden(settings), self.places(settings), settings, devices
+        )
+
+    def _overridden(self, settings: Settings) -> tuple[Overridden, ...]:
+        """Return the tensors that the user's rules place; looked up once per set of rules."""
+        text = settings.override_tensor
+        if self._rules[0] != text:
+            found = overridden_tensors(self.spec, text)
+            self._rules = text, found, parts_in_ram(self.spec, found)
+        return self._rules[1]
+
+    def _moved(
+        self,
+        settings: Settings,
+        weights: list[int],
+        places: tuple[int, ...],
+        devices: tuple[FormulaDevice, ...],
+    ) -> list[int]:
+        host = self._host
+        has_host_buffer = bool(devices and devices[0].has_host_buffer)
+        repacks = host.tied_repacks and self.profile.repack and not has_host_buffer
+        is_copied = host.tied and (places[-1] != HOST or host.tied_always or repacks)
+        entries = self._overridden(settings)
+        in_ram = any(e.device is None for e in entries if e.tensor.name == "token_embd.weight")
+        return move(
+            entries,
+            weights,
+            places,
+            settings,
+            devices,
+            rope_at=tuple({p for p, uses in zip(places, self._rope_layers, strict=False) if uses}),
+            tied_at=places[-1] if is_copied else None,
+            is_twice=host.tied_always or (in_ram and repacks),
+        )
 
     def _used(
         self, settings: Settings
@@ -130,6 +172,8 @@ class Formula:
         caches = layer_caches(self.spec, settings, self.profile)
         homes = places if settings.offload_kqv is Switch.ON else (HOST,) * len(places)
         kv, states = _cache_sums(caches, homes, len(devices))
+        ruled = self._overridden(settings)
+        in_ram = self._rules[2]._replace(guests=guest_blocks(ruled, places, devices))
         may_offload = settings.op_offload is Switch.ON
         computing = devices[:1] if self.profile.row_split else devices
         *on_devices, on_host = compute_buffers(
@@ -141,6 +185,7 @@ class Formula:
             host=self._host,
             offloads=tuple(d.has_op_offload and may_offload for d in computing),
             caches=caches,
+            in_ram=in_ram,
         )
         compute = [*on_devices, *[0] * (len(devices) - len(computing)), on_host]
         shape = context_shape(settings, self.profile)

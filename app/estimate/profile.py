@@ -19,8 +19,6 @@ class EngineProfile(Record, frozen=True, kw_only=True):
         n_rs_seq: Extra recurrent states kept per slot for rollback.
         repack: Whether the CPU keeps weights in a layout of its own (x86 with AVX2).
         row_split: Tensors are split by rows; cache and compute stay on the first device.
-        cpu_tensors: Tensors of blocks and output layer whose name this pattern is found in stay
-            in RAM, as with llama.cpp's ``--override-tensor PATTERN=CPU``; empty = none.
     """
 
     swa_full: bool = False
@@ -29,7 +27,6 @@ class EngineProfile(Record, frozen=True, kw_only=True):
     n_rs_seq: int = 0
     repack: bool = True
     row_split: bool = False
-    cpu_tensors: str = ""
 
 
 DEFAULT_PROFILE = EngineProfile()

@@ -8,6 +8,7 @@ copy of the embedding; expert tensors of the first ``n_cpu_moe`` blocks stay in 
 import bisect
 import re
 import struct
+from enum import StrEnum
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -31,6 +32,16 @@ _MATRIX_DIMS = 2
 _OUTPUT_NORM_NAMED_EMBD = "lfm2"
 # these create the output layer before the embedding, which llama.cpp then cannot share
 _ALWAYS_TWICE = frozenset({"gemma3n", "gemma4"})
+
+
+class TensorGroup(StrEnum):
+    """What a tensor belongs to, which decides where it goes."""
+
+    BLOCK = "block"
+    INPUT = "input"
+    OUTPUT = "output"
+    ROPE = "rope"
+    FIRST = "first"
 
 
 class BlockWeights(NamedTuple):
@@ -64,12 +75,12 @@ def weight_table(spec: ModelSpec, alignment: int, row_pad: int = 1) -> WeightTab
     Blocks of multi-token prediction (``nextn``) are not loaded and count as empty.
     """
     blocks = [[0, 0, 0] for _ in range(spec.n_layer)]
-    groups = {"inputs": 0, "outputs": 0, "rope": 0, "first": 0}
+    groups = dict.fromkeys(TensorGroup, 0)
     skipped = _draft_blocks(spec)
     embedding: TensorInfo | None = None
     tied, largest_output = True, 0
     for tensor in spec.tensors:
-        n_bytes = pad(_stored_bytes(tensor, row_pad), alignment)
+        n_bytes = pad(stored_bytes(tensor, row_pad), alignment)
         match = _BLOCK.match(tensor.name)
         if match:
             layer = int(match[1])
@@ -83,14 +94,17 @@ def weight_table(spec: ModelSpec, alignment: int, row_pad: int = 1) -> WeightTab
             tied, largest_output = False, n_bytes
     tied_bytes = 0
     if tied and embedding is not None:
-        tied_bytes = largest_output = pad(_stored_bytes(embedding, row_pad), alignment)
+        tied_bytes = largest_output = pad(stored_bytes(embedding, row_pad), alignment)
     return WeightTable(
         blocks=tuple(BlockWeights(*b) for b in blocks),
         tied=tied_bytes,
         tied_always=bool(tied_bytes) and spec.arch in _ALWAYS_TWICE,
         tied_repacks=bool(tied_bytes and embedding and repacks(embedding)),
         largest_output=largest_output,
-        **groups,
+        inputs=groups[TensorGroup.INPUT],
+        outputs=groups[TensorGroup.OUTPUT],
+        rope=groups[TensorGroup.ROPE],
+        first=groups[TensorGroup.FIRST],
     )
 
 
@@ -150,30 +164,33 @@ def place_weights(
     return sums
 
 
-def keep_in_ram(
-    spec: ModelSpec,
-    weights: list[int],
-    places: tuple[int, ...],
-    settings: Settings,
-    devices: tuple[FormulaDevice, ...],
-    pattern: str,
-) -> list[int]:
-    """Return ``weights`` with the tensors in RAM whose name ``pattern`` is found in."""
-    rule, skipped, sums = re.compile(pattern), _draft_blocks(spec), list(weights)
-    for tensor in spec.tensors:
-        match = _BLOCK.match(tensor.name)
-        layer = int(match[1]) if match else spec.n_layer
-        if match and (layer >= spec.n_layer or layer in skipped):
-            continue
-        if not match and _group(spec.arch, tensor.name) != "outputs":
-            continue
-        is_kept = layer < settings.n_cpu_moe and _EXPERTS.search(tensor.name)
-        if places[layer] == HOST or is_kept or not rule.search(tensor.name):
-            continue
-        device = devices[places[layer]]
-        sums[places[layer]] -= pad(_stored_bytes(tensor, device.row_pad), device.alignment)
-        sums[HOST] += pad(tensor.n_bytes, HOST_ALIGNMENT)
-    return sums
+def tensor_home(spec: ModelSpec, tensor: TensorInfo) -> tuple[TensorGroup, int] | None:
+    """Return what ``tensor`` belongs to and its block (the number of blocks where it is in none).
+
+    ``None`` = the engine does not load it.
+    """
+    match = _BLOCK.match(tensor.name)
+    if match is None:
+        return _group(spec.arch, tensor.name), spec.n_layer
+    layer = int(match[1])
+    is_loaded = layer < spec.n_layer and layer not in _draft_blocks(spec)
+    return (TensorGroup.BLOCK, layer) if is_loaded else None
+
+
+def is_expert(tensor: TensorInfo) -> bool:
+    """Return whether ``tensor`` holds experts, which ``n_cpu_moe`` keeps in RAM."""
+    return _EXPERTS.search(tensor.name) is not None
+
+
+def stored_bytes(tensor: TensorInfo, row_pad: int) -> int:
+    """Return the bytes on a device that pads quantised rows at the tensor's end."""
+    missing = -tensor.shape[0] % row_pad if tensor.shape else 0
+    if missing == 0 or tensor.type in {"f32", "f16", "bf16"}:
+        return tensor.n_bytes
+    n_rows = 1
+    for dim in tensor.shape[1:]:
+        n_rows *= dim
+    return tensor.n_bytes + tensor.n_bytes // n_rows * missing // tensor.shape[0]
 
 
 def repacks(tensor: TensorInfo) -> bool:
@@ -215,30 +232,19 @@ def _add(block: list[int], name: str, n_bytes: int, tensor: TensorInfo) -> None:
         block[2] = max(block[2], n_bytes)
 
 
-def _group(arch: str, name: str) -> str:
+def _group(arch: str, name: str) -> TensorGroup:
     if arch.startswith(_OUTPUT_NORM_NAMED_EMBD) and name.startswith("token_embd_norm."):
-        return "outputs"
+        return TensorGroup.OUTPUT
     if name.startswith(_INPUTS):
-        return "inputs"
+        return TensorGroup.INPUT
     if name.startswith(_ROPE):
-        return "rope"
-    return "first" if name.startswith(_FIRST) else "outputs"
+        return TensorGroup.ROPE
+    return TensorGroup.FIRST if name.startswith(_FIRST) else TensorGroup.OUTPUT
 
 
 def _draft_blocks(spec: ModelSpec) -> frozenset[int]:
     matches = (_BLOCK.match(t.name) for t in spec.tensors if ".nextn." in t.name)
     return frozenset(int(m[1]) for m in matches if m)
-
-
-def _stored_bytes(tensor: TensorInfo, row_pad: int) -> int:
-    """Return the bytes on a device that pads quantised rows at the tensor's end."""
-    missing = -tensor.shape[0] % row_pad if tensor.shape else 0
-    if missing == 0 or tensor.type in {"f32", "f16", "bf16"}:
-        return tensor.n_bytes
-    n_rows = 1
-    for dim in tensor.shape[1:]:
-        n_rows *= dim
-    return tensor.n_bytes + tensor.n_bytes // n_rows * missing // tensor.shape[0]
 
 
 def _split_bounds(devices: tuple[FormulaDevice, ...]) -> list[float]:

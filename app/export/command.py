@@ -89,6 +89,8 @@ _VARIABLES = {
     "LLAMA_ARG_MODEL": "model",
     "LLAMA_ARG_N_GPU_LAYERS": "n_gpu_layers",
     "LLAMA_ARG_N_CPU_MOE": "n_cpu_moe",
+    "LLAMA_ARG_OVERRIDE_TENSOR": "override_tensor",
+    "LLAMA_ARG_N_CPU_FFN": "n_cpu_ffn",
     "LLAMA_ARG_CTX_SIZE": "n_ctx",
     "LLAMA_ARG_BATCH": "n_batch",
     "LLAMA_ARG_UBATCH": "n_ubatch",

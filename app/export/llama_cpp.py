@@ -1,5 +1,6 @@
 """llama.cpp's own programs and its Python binding."""
 
+from app.domain.overrides import read_overrides
 from app.domain.settings import FlashAttn, LoadMode, Switch
 from app.domain.sweep import GOAL_WORKLOADS, Goal
 from app.export.target import (
@@ -8,6 +9,7 @@ from app.export.target import (
     command_line,
     explicit_settings,
     heading,
+    lost_overrides,
     lost_placement,
     one_line,
 )
@@ -39,9 +41,7 @@ def llama_bench(profile: Profile, *, windows: bool) -> Exported:
     arguments += ["--n-depth", str(work.depth)]
     for info, value in explicit_settings(profile):
         if info.name not in _NOT_IN_BENCH:
-            # llama-bench's switches take a value, and its lists are split by /
-            text = "1" if info.name in SWITCHES else _text(value, "/")
-            arguments += [info.flag, text.replace(",", "/")]
+            arguments += [info.flag, _bench_text(info.name, value)]
     arguments += _only_the_cpu(profile)
     notes = ["llama-bench makes the context as large as its test needs."]
     settings = profile.settings
@@ -77,7 +77,7 @@ def llama_cpp_python(profile: Profile) -> Exported:
     for name in sorted(SWITCHES):
         if getattr(settings, name) is Switch.OFF:
             values[name] = False
-    notes = lost_placement(profile)
+    notes = [*lost_placement(profile), *lost_overrides(profile)]
     if settings.n_seq_max > 1:
         notes.append(f"It answers one request at a time, not {settings.n_seq_max}.")
     imports = ["import llama_cpp"]
@@ -93,6 +93,14 @@ def llama_cpp_python(profile: Profile) -> Exported:
         ")",
     ]
     return Exported(text="\n".join(lines) + "\n", file_name="rigtune_llm.py", notes=tuple(notes))
+
+
+def _bench_text(name: str, value: object) -> str:
+    """Return a value as llama-bench takes it: a comma separates what to try one by one."""
+    if name in SWITCHES:
+        return "1"
+    separator = ";" if name == "override_tensor" else "/"
+    return _text(value, separator).replace(",", separator)
 
 
 def _only_the_cpu(profile: Profile) -> list[str]:
@@ -113,6 +121,10 @@ def _text(value: object, separator: str) -> str:
 
 
 def _remote(profile: Profile) -> tuple[str, ...]:
-    if not any(d.startswith("RPC") for d in profile.settings.devices):
+    settings = profile.settings
+    if not any(d.startswith("RPC") for d in settings.devices):
         return ()
-    return ("Remote devices need --rpc with their addresses as well.",)
+    notes = ["Remote devices need --rpc with their addresses as well."]
+    if any((r.device or "").startswith("RPC") for r in read_overrides(settings.override_tensor)):
+        notes.append("In --override-tensor a remote device is called RPC0[HOST:PORT].")
+    return tuple(notes)

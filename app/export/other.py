@@ -5,7 +5,14 @@ import re
 
 from app.domain.errors import UsageProblem
 from app.domain.settings import FlashAttn, LoadMode
-from app.export.target import Exported, heading, lost_placement, lost_split, one_line
+from app.export.target import (
+    Exported,
+    heading,
+    lost_overrides,
+    lost_placement,
+    lost_split,
+    one_line,
+)
 from app.store import Profile
 
 # KoboldCpp: its levels of --quantkv, one for K and V together, and its allowed batch sizes
@@ -32,7 +39,12 @@ def ollama(profile: Profile) -> Exported:
     }
     if not settings.n_threads:
         del parameters["num_thread"]
-    notes = [*_ollama_server(profile), *lost_placement(profile), *lost_split(profile)]
+    notes = [
+        *_ollama_server(profile),
+        *lost_placement(profile),
+        *lost_split(profile),
+        *lost_overrides(profile),
+    ]
     if settings.load_mode is not LoadMode.MMAP:
         notes.append("Reading the weights into RAM instead of mapping them cannot be said here.")
     if settings.n_threads_batch not in {0, settings.n_threads}:
@@ -94,7 +106,7 @@ def lmstudio(profile: Profile) -> Exported:
         "operation": {"fields": []},
         "load": {"fields": [{"key": key, "value": value} for key, value in fields.items()]},
     }
-    notes = lost_split(profile)
+    notes = [*lost_split(profile), *lost_overrides(profile)]
     if settings.n_gpu_layers == profile.n_layer:
         notes.append("LM Studio cannot leave only the output layer in RAM: it goes to the GPU.")
     if settings.devices:
@@ -123,6 +135,8 @@ def koboldcpp(profile: Profile) -> Exported:
         "usemmap": settings.load_mode is LoadMode.MMAP,
         **_kobold_backend(settings.devices),
     }
+    if settings.override_tensor:
+        document["overridetensors"] = settings.override_tensor
     if not settings.n_threads:
         del document["threads"]
     notes = lost_split(profile)

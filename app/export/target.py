@@ -15,7 +15,9 @@ SWITCHES = frozenset({"offload_kqv", "op_offload"})
 _WINDOWS_PLAIN = re.compile(r"[\w.,:/\\+=-]+")
 # 0 and "no device" leave the choice to the engine: the target's own default is the same
 _LEFT_TO_ENGINE: tuple[object, ...] = (0, (), "", Switch.ON)
-_MAY_BE_LEFT = {"n_threads", "n_threads_batch", "devices", "tensor_split", *SWITCHES}
+_MAY_BE_LEFT = {
+    "n_threads", "n_threads_batch", "devices", "tensor_split", "override_tensor", *SWITCHES
+}  # fmt: skip
 
 
 class Exported(Record, frozen=True, kw_only=True):
@@ -79,6 +81,12 @@ def lost_split(profile: Profile) -> list[str]:
     if Switch.OFF in (settings.offload_kqv, settings.op_offload):
         notes.append("Keeping the KV cache or large batches off the device cannot be said here.")
     return notes
+
+
+def lost_overrides(profile: Profile) -> list[str]:
+    """Return notes on tensors placed by name, for targets that cannot be told."""
+    rules = profile.settings.override_tensor
+    return [f"Placing tensors by name ({rules}) cannot be said here."] if rules else []
 
 
 def _windows_quoted(argument: str) -> str:

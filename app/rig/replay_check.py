@@ -3,8 +3,10 @@
 import math
 from pathlib import Path
 
+from app.domain.errors import UsageProblem
 from app.domain.machine import GpuKind
 from app.domain.outcome import OUTCOMES, Outcome
+from app.domain.overrides import read_overrides
 from app.domain.settings import KV_TYPES, MAX_N_CTX, SPLIT, FlashAttn, LoadMode, Switch
 from app.domain.sweep import SearchDevice
 from app.rig.replay_file import FORMAT, Replay, ReplayPoint, bad_replay, decode_replay
@@ -147,10 +149,22 @@ def _check_setting(name: str, value: object, devices: frozenset[str], n_layer: i
     if name == "tensor_split":
         fits = isinstance(value, str) and (not value or SPLIT.fullmatch(value) is not None)
         return None if fits else f"tensor_split = {value!r} is not a list like 3,1"
+    if name == "override_tensor":
+        return _check_overrides(value)
     if name not in _COUNTS:
         return f"unknown setting {name!r}"
     low, high = _COUNTS[name]
     high = {"n_gpu_layers": n_layer + 1, "n_cpu_moe": n_layer}.get(name, high)
     if not isinstance(value, int) or not low <= value <= high:
         return f"{name} = {value!r} is not a count from {low} to {high}"
+    return None
+
+
+def _check_overrides(value: object) -> str | None:
+    if not isinstance(value, str):
+        return f"override_tensor = {value!r} is no text"
+    try:
+        read_overrides(value)
+    except UsageProblem as problem:
+        return problem.info.message
     return None

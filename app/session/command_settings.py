@@ -4,13 +4,19 @@ Defaults are those of ``llama-server`` (common/common.h, tools/server/server.cpp
 that fits with 1,024 MiB to spare, four slots that share one cache, the context of the training.
 """
 
-import re
 from collections.abc import Callable
 
 import msgspec
 
 from app.domain.errors import UsageProblem
 from app.domain.memory import MemoryEstimate
+from app.domain.overrides import (
+    CPU_BUFFER,
+    OverrideRule,
+    check_overrides,
+    override_for,
+    read_overrides,
+)
 from app.domain.settings import KV_TYPES, SETTINGS, SPLIT, FlashAttn, LoadMode, Settings, Switch
 from app.domain.sweep import Reason, SearchSpace
 from app.domain.units import MIB
@@ -37,7 +43,6 @@ _UNREPRESENTED = {
     "split_mode": "layer",
     "tensor_split": "",
     "main_gpu": "0",
-    "n_cpu_ffn": "0",
     "swa_full": "off",
     "draft_model": "",
     "spec_type": "none",
@@ -56,7 +61,11 @@ _UNREPRESENTED = {
     "kv_unified_per_slot": "0",
 }
 _EXPERTS = ("up", "down", "gate", "gate_up")
-_OTHERS = ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_up", "ffn_down", "ffn_gate")
+_OTHERS = (
+    "attn_norm", "attn_q", "attn_k", "attn_v", "attn_qkv", "attn_output", "ffn_norm",
+    "ffn_up", "ffn_down", "ffn_gate", "ffn_gate_inp", "ffn_up_shexp", "ffn_down_shexp",
+    "ffn_gate_shexp", "ffn_gate_inp_shexp", "ssm_in", "ssm_out",
+)  # fmt: skip
 _INFO = {info.name: info for info in SETTINGS}
 
 
@@ -85,9 +94,11 @@ def resolve(command: Command, space: SearchSpace, fits: Fits, n_seq: int) -> Res
     threads = _threads(options, space)
     split = options.get("tensor_split", "")
     n_batch = _number(options, "n_batch", 2048, low=1)
+    n_cpu_moe, override_tensor = _tensors(options, space, devices, notes)
     settings = Settings(
         n_gpu_layers=0,
-        n_cpu_moe=_expert_layers(options, space, notes),
+        n_cpu_moe=n_cpu_moe,
+        override_tensor=override_tensor,
         n_ctx=_context(options, space),
         n_batch=n_batch,
         n_ubatch=min(_number(options, "n_ubatch", 512, low=1), n_batch),
@@ -194,62 +205,72 @@ def _load_mode(options: dict[str, str], notes: list[Reason]) -> LoadMode:
     return nearest
 
 
-def _expert_layers(options: dict[str, str], space: SearchSpace, notes: list[Reason]) -> int:
-    n_layer, has_experts = space.model.n_layer, space.model.n_expert > 0
-    asked = options.get("n_cpu_moe")
-    count = n_layer if asked == "all" else min(_number(options, "n_cpu_moe", 0, low=0), n_layer)
-    if asked is not None and not has_experts:
-        notes.append(_note("no_experts"))
-    overrides = options.get("override_tensor")
-    if overrides:
-        count = max(count, _overridden(overrides, n_layer, notes, has_experts=has_experts))
-    return count if has_experts else 0
-
-
-def _overridden(text: str, n_layer: int, notes: list[Reason], *, has_experts: bool) -> int:
-    """Return how many layers' experts the overrides keep in RAM, as far as they do just that.
+def _tensors(
+    options: dict[str, str], space: SearchSpace, devices: tuple[str, ...], notes: list[Reason]
+) -> tuple[int, str]:
+    """Return ``n_cpu_moe`` and ``override_tensor``.
 
     Raises:
         UsageProblem: A pattern is not one, or has no buffer behind it.
     """
-    rules = [_rule(part) for part in text.split(",")]
+    n_layer, has_experts = space.model.n_layer, space.model.n_expert > 0
+    asked = options.get("n_cpu_moe")
+    count = n_layer if asked == "all" else min(_number(options, "n_cpu_moe", 0, low=0), n_layer)
+    text = _rules(options, count, n_layer)
+    check_overrides(text, devices)
+    found = _plain_experts(text, n_layer) if text else 0
+    if not has_experts:
+        if asked is not None or found:
+            notes.append(_note("no_experts"))
+        return 0, "" if found else text
+    return (max(count, found), "") if found is not None else (count, text)
+
+
+def _rules(options: dict[str, str], n_cpu_moe: int, n_layer: int) -> str:
+    """Return every override of the command line in its order; the first that matches decides."""
+    rules = []
+    for name, value in options.items():
+        if name == "override_tensor":
+            rules.append(value)
+        if name == "n_cpu_ffn":
+            n_dense = min(_number(options, name, 0, low=0), n_layer)
+            rules += [_in_ram(n_dense, r"ffn_(up|down|gate)\.")] if n_dense else []
+        if name == "n_cpu_moe" and n_cpu_moe and not rules and "override_tensor" in options:
+            # our own n_cpu_moe comes last
+            rules.append(_in_ram(n_cpu_moe, r"ffn_(up|down|gate|gate_up)_(ch|)exps"))
+    return ",".join(rules)
+
+
+def _in_ram(n_layer: int, names: str) -> str:
+    return rf"blk\.({'|'.join(str(i) for i in range(n_layer))})\.{names}={CPU_BUFFER}"
+
+
+def _plain_experts(text: str, n_layer: int) -> int | None:
+    """Return how many first layers' experts the rules keep in RAM; ``None`` = not just that."""
+    rules = read_overrides(text)
     others = [f"blk.{i}.{t}.weight" for i in range(n_layer) for t in _OTHERS]
-    others += ["token_embd.weight", "output.weight"]
-    names = {
-        i: [_buffer(rules, f"blk.{i}.ffn_{kind}_exps.weight") for kind in _EXPERTS]
+    others += ["token_embd.weight", "output.weight", "output_norm.weight"]
+    if any(override_for(rules, name) for name in others):
+        return None
+    found = [
+        [_buffer(rules, f"blk.{i}.ffn_{kind}_exps.weight") for kind in _EXPERTS]
         for i in range(n_layer)
-    }
-    on_cpu = [i for i, found in names.items() if _is_whole(found)]
-    elsewhere = any(buffer not in (None, "CPU") for found in names.values() for buffer in found)
-    in_part = any("CPU" in found and not _is_whole(found) for found in names.values())
-    if elsewhere or in_part or any(_buffer(rules, name) for name in others):
-        notes.append(_note("overrides_in_part", patterns=text))
-    if on_cpu and has_experts and on_cpu != list(range(len(on_cpu))):
-        notes.append(_note("overrides_other_layers", n_layers=len(on_cpu)))
-    if not has_experts and not any(_buffer(rules, name) for name in others):
-        notes.append(_note("no_experts"))
-    return len(on_cpu)
+    ]
+    count = next((i for i, buffers in enumerate(found) if not _is_whole(buffers)), n_layer)
+    is_rest_free = not any(buffer for buffers in found[count:] for buffer in buffers)
+    return count if count and is_rest_free else None
 
 
 def _is_whole(found: list[str | None]) -> bool:
     """Whether every expert tensor of a layer is in RAM, be gate and up one tensor or two."""
-    up, down, gate, gate_up = found
-    return down == "CPU" and (up == gate == "CPU" or (gate_up == "CPU" and up is gate is None))
+    up, down, gate, gate_up = (buffer == CPU_BUFFER for buffer in found)
+    is_elsewhere = any(buffer not in {None, CPU_BUFFER} for buffer in found)
+    return down and not is_elsewhere and ((up and gate) or (gate_up and not (up or gate)))
 
 
-def _rule(text: str) -> tuple[re.Pattern[str], str]:
-    pattern, equals, buffer = text.partition("=")
-    if not equals or not buffer:
-        raise _bad("override_tensor", text, "Write it as PATTERN=BUFFER, for example exps=CPU.")
-    try:
-        return re.compile(pattern), buffer.strip()
-    except re.error as error:
-        raise _bad("override_tensor", text, f"The pattern is broken: {error}.") from error
-
-
-def _buffer(rules: list[tuple[re.Pattern[str], str]], name: str) -> str | None:
-    """Return where the first rule that matches puts a tensor (llama.cpp takes the first)."""
-    return next((buffer for pattern, buffer in rules if pattern.search(name)), None)
+def _buffer(rules: tuple[OverrideRule, ...], name: str) -> str | None:
+    rule = override_for(rules, name)
+    return None if rule is None else rule.buffer
 
 
 def _placed(
@@ -318,7 +339,7 @@ def _number(options: dict[str, str], name: str, default: int, low: int | None = 
 
 
 def _bad(name: str, value: str, hint: str) -> UsageProblem:
-    flag = _INFO[name].flag if name in _INFO else "--override-tensor"
+    flag = _INFO[name].flag if name in _INFO else "--" + name.replace("_", "-")
     return UsageProblem("bad_option", f"{flag} cannot be {value!r}.", hint)
 
 

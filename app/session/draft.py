@@ -121,8 +121,9 @@ def place(
         taken: What the model itself needs.
     """
     base = msgspec.structs.replace(
-        target, n_gpu_layers=0, n_cpu_moe=0, n_ctx=512, n_seq_max=1, type_k="f16", type_v="f16"
-    )
+        target, n_gpu_layers=0, n_cpu_moe=0, override_tensor="", n_ctx=512, n_seq_max=1,
+        type_k="f16", type_v="f16",
+    )  # fmt: skip
     on_device = msgspec.structs.replace(base, n_gpu_layers=spec.max_gpu_layers)
     if target.devices and target.n_gpu_layers and _fit_together(taken, need(on_device)):
         return on_device

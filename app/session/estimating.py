@@ -7,6 +7,7 @@ import msgspec
 
 from app.domain.machine import Machine
 from app.domain.model import ModelSpec
+from app.domain.overrides import check_overrides
 from app.domain.settings import FlashAttn, Settings
 from app.memory import Memory
 from app.rig.process import Launch
@@ -40,6 +41,7 @@ def estimate(
 ) -> Estimate:
     """Return what ``settings`` need and the most that would fit; a sleeping GPU sleeps on."""
     machine, readings = scene.machine, scene.readings
+    _check_buffers(scene, settings)
     asleep = sleepers(machine, readings)
     rig = None
     if exact and machine.engine is not None and not asleep:
@@ -56,6 +58,14 @@ def estimate(
     finally:
         if rig is not None:
             rig.close()
+
+
+def _check_buffers(scene: Scene, settings: Settings) -> None:
+    """Refuse rules that put tensors on a device that is not used."""
+    if settings.override_tensor:
+        devices, _ = placed_devices(scene.machine, settings.devices, scene.readings)
+        is_used = settings.n_gpu_layers > 0 or settings.devices
+        check_overrides(settings.override_tensor, tuple(d.id for d in devices if is_used))
 
 
 def formula(

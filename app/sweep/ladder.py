@@ -9,6 +9,7 @@ from collections.abc import Callable
 import msgspec
 
 from app.domain.memory import DeviceMemory, MemoryEstimate, Verdict
+from app.domain.overrides import override_for, read_overrides
 from app.domain.record import Record
 from app.domain.settings import Settings
 from app.domain.sweep import SearchSpace, SweepRequest
@@ -18,6 +19,7 @@ AUTO_FIT_MARGIN_BYTES = 1024 * MIB  # llama.cpp's own default of --fit
 
 Fits = Callable[[Settings], MemoryEstimate]
 HOST = "host"
+_EXPERTS = ("up", "down", "gate", "gate_up")
 
 
 class Rung(Record, frozen=True, kw_only=True):
@@ -52,15 +54,26 @@ def expert_ladder(request: SweepRequest, space: SearchSpace) -> tuple[Rung, ...]
 
     Below "all layers, no experts" come fewer layers without any experts.
     """
-    if not space.model.n_expert or "n_cpu_moe" in request.pinned:
-        return ()
     blocks = space.model.n_layer
+    if (
+        not space.model.n_expert
+        or "n_cpu_moe" in request.pinned
+        or _experts_pinned(request, blocks)
+    ):
+        return ()
     if "n_gpu_layers" in request.pinned:
         n = min(int(request.pinned["n_gpu_layers"]), blocks + 1)
         return tuple(Rung(n_gpu_layers=n, n_cpu_moe=k) for k in range(blocks, -1, -1)) if n else ()
     few = [Rung(n_gpu_layers=n, n_cpu_moe=blocks) for n in range(1, blocks + 1)]
     every = [Rung(n_gpu_layers=blocks + 1, n_cpu_moe=k) for k in range(blocks, -1, -1)]
     return (*few, *every)
+
+
+def _experts_pinned(request: SweepRequest, n_layer: int) -> bool:
+    """Whether the user's own rules say where experts lie; they decide before ``n_cpu_moe``."""
+    rules = read_overrides(str(request.pinned.get("override_tensor", "")))
+    names = (f"blk.{i}.ffn_{kind}_exps.weight" for i in range(n_layer) for kind in _EXPERTS)
+    return any(override_for(rules, name) for name in names)
 
 
 class Bounds:

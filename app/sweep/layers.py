@@ -55,7 +55,9 @@ def auto_fit_settings(s: Search, base: Settings) -> Settings | None:
 
 def cpu_settings(base: Settings) -> Settings:
     """Return ``base`` without any device."""
-    return msgspec.structs.replace(base, n_gpu_layers=0, n_cpu_moe=0, devices=())
+    return msgspec.structs.replace(
+        base, n_gpu_layers=0, n_cpu_moe=0, devices=(), override_tensor=""
+    )
 
 
 def cpu_look(s: Search, base: Settings) -> Asking[Trial | None]:

@@ -6,6 +6,7 @@ import msgspec
 
 from app.domain.errors import UsageProblem
 from app.domain.memory import MemoryEstimate
+from app.domain.overrides import check_overrides
 from app.domain.settings import KV_TYPES, SETTINGS, SPLIT, LoadMode, Settings
 from app.domain.sweep import (
     BUDGETS,
@@ -203,6 +204,9 @@ def _check_pins(request: SweepRequest, space: SearchSpace) -> None:
             if not SPLIT.fullmatch(str(value)):
                 hint = "Give one whole number per device, e.g. 3,1."
                 raise UsageProblem("bad_pin", f"{name} cannot be {value!r}.", hint)
+            continue
+        if name == "override_tensor":
+            check_overrides(str(value), request.devices or tuple(d.id for d in space.devices))
             continue
         high = _highest(name, info.high, space)
         low = info.low or 0

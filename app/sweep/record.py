@@ -120,8 +120,9 @@ def _stated(settings: Settings) -> dict[str, SettingValue]:
     stated: dict[str, SettingValue] = {n: getattr(settings, n) for n in _NAMES}
     if settings.n_threads_batch not in (0, settings.n_threads):
         stated["n_threads_batch"] = settings.n_threads_batch
-    if settings.tensor_split:
-        stated["tensor_split"] = settings.tensor_split
+    for name in ("tensor_split", "override_tensor"):
+        if getattr(settings, name):
+            stated[name] = getattr(settings, name)
     for name in ("offload_kqv", "op_offload"):
         if getattr(settings, name) is Switch.OFF:
             stated[name] = Switch.OFF

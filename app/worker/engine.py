@@ -245,7 +245,8 @@ class Engine:
         params = llama.llama_model_default_params()
         # arrays and callbacks must live until the call returns
         device_list = (ctypes.c_void_p * (len(handles) + 1))(*handles)
-        overrides = parameters.expert_overrides(settings.n_cpu_moe)
+        buffers = {n: native.dev_buffer_type(h) for n, h in zip(names, handles, strict=True)}
+        overrides = parameters.tensor_overrides(settings, buffers)
         shares = parameters.split_shares(settings.tensor_split)
         callback = llama.llama_progress_callback(self._progress(on_progress))
         params.devices = ctypes.addressof(device_list)

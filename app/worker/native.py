@@ -87,6 +87,7 @@ dev_props = _bind("ggml_backend_dev_get_props", None, _PTR, ctypes.POINTER(Devic
 dev_reg = _bind("ggml_backend_dev_backend_reg", _PTR, _PTR)
 buft_is_host = _bind("ggml_backend_buft_is_host", ctypes.c_bool, _PTR)
 buft_device = _bind("ggml_backend_buft_get_device", _PTR, _PTR)
+dev_buffer_type = _bind("ggml_backend_dev_buffer_type", _PTR, _PTR)
 cpu_buffer_type = _bind("ggml_backend_cpu_buffer_type", _PTR)
 set_abort_callback = _bind("ggml_set_abort_callback", _PTR, AbortCallback)
 ggml_commit = _bind("ggml_commit", _TEXT)

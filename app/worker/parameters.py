@@ -2,10 +2,13 @@
 
 import ctypes
 import os
+from collections.abc import Mapping
 
 import psutil
 
+from app.domain.errors import UsageProblem
 from app.domain.outcome import Outcome
+from app.domain.overrides import check_overrides, read_overrides
 from app.domain.settings import SPLIT, FlashAttn, LoadMode, Settings, Switch
 from app.worker import native
 from app.worker.cancel import CancelFlag, EngineFailure
@@ -91,17 +94,37 @@ def split_shares(tensor_split: str) -> ctypes.Array[ctypes.c_float] | None:
     return (ctypes.c_float * most)(*shares)
 
 
-def expert_overrides(n_cpu_moe: int) -> ctypes.Array[native.BuftOverride] | None:
-    """Return the list that keeps experts of the first layers in RAM; one pattern for all.
+def tensor_overrides(
+    settings: Settings, buffers: Mapping[str, int]
+) -> ctypes.Array[native.BuftOverride] | None:
+    """Return the list of tensors that lie elsewhere; ``None`` = all by the rule.
 
-    (llama.cpp compiles a regular expression per tensor and pattern.)
+    The user's rules come first, as in llama-bench. The experts of the first layers are one
+    pattern: llama.cpp compiles a regular expression per tensor and pattern.
+
+    Args:
+        settings: The settings.
+        buffers: Buffer type by device name.
+
+    Raises:
+        EngineFailure: A rule is none, or names a buffer of no device in use.
     """
-    if n_cpu_moe < 1:
+    try:
+        check_overrides(settings.override_tensor, tuple(buffers))
+    except UsageProblem as problem:
+        info = problem.info
+        raise EngineFailure(Outcome.UNSUPPORTED, info.code, info.message, info.hint) from problem
+    cpu = native.cpu_buffer_type()
+    entries = [
+        native.BuftOverride(r.pattern.encode(), cpu if r.device is None else buffers[r.device])
+        for r in read_overrides(settings.override_tensor)
+    ]
+    if settings.n_cpu_moe > 0:
+        layers = "|".join(str(i) for i in range(settings.n_cpu_moe))
+        entries.append(native.BuftOverride(_EXPERTS.replace("{layers}", layers).encode(), cpu))
+    if not entries:
         return None
-    layers = "|".join(str(i) for i in range(n_cpu_moe))
-    pattern = _EXPERTS.replace("{layers}", layers).encode()
-    entry = native.BuftOverride(pattern, native.cpu_buffer_type())
-    return (native.BuftOverride * 2)(entry, native.BuftOverride(None, None))
+    return (native.BuftOverride * (len(entries) + 1))(*entries, native.BuftOverride(None, None))
 
 
 def without_vocabulary(path: str) -> ctypes.Array[ctypes.Structure] | None:

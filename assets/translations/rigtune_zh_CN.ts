@@ -3051,6 +3051,10 @@
         <translation>CPU 上的专家层</translation>
     </message>
     <message>
+        <source>Tensors placed by name</source>
+        <translation>按名称放置的张量</translation>
+    </message>
+    <message>
         <source>Decode threads</source>
         <translation>生成线程</translation>
     </message>
@@ -3257,6 +3261,10 @@
     <message>
         <source>expert layers on CPU {n}</source>
         <translation>CPU 上的专家层 {n}</translation>
+    </message>
+    <message>
+        <source>tensors {rules}</source>
+        <translation>张量 {rules}</translation>
     </message>
     <message>
         <source>threads {n}</source>

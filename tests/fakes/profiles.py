@@ -23,6 +23,7 @@ FULL = Settings(
     tensor_split="3,1",
     offload_kqv=Switch.OFF,
     op_offload=Switch.OFF,
+    override_tensor="attn_k=CPU,ffn_up=CUDA1",
 )
 PROFILE = Profile(
     id="abc234",

@@ -12,6 +12,7 @@ from app.worker import protocol
 SETTINGS = Settings(
     n_gpu_layers=27, n_cpu_moe=2, n_ctx=8192, flash_attn=FlashAttn.AUTO, type_k="q8_0",
     type_v="q8_0", n_threads=8, n_threads_batch=16, load_mode=LoadMode.NONE, devices=("CUDA0",),
+    override_tensor="ffn_up_exps=CPU",
 )  # fmt: skip
 _ERROR = ErrorInfo(code="out_of_memory", message="No room.", hint="Use fewer layers.")
 _SAMPLE = Sample(n_tok=64, ns=1_500_000_000)

@@ -104,7 +104,59 @@ def test_split_and_switches(pair: WorkerProcess, tmp_path: Path, name: str) -> N
         for ours, engine in zip(formula.estimate(asked), planned, strict=True):
             assert ours.weights_bytes == engine.weights_bytes
             assert cache_bytes(ours) == cache_bytes(engine)
-            # too low by the error bar at most; a buffer below 1 MiB is all alignment
-            high = (ours.compute_bytes or 0) * (1 + ERROR_FRAC) + MIB
-            assert engine.compute_bytes is not None
-            assert engine.compute_bytes <= high
+            check_compute(ours, engine)
+
+
+def check_compute(ours: DeviceMemory, engine: DeviceMemory) -> None:
+    """Too low by the error bar at most; a buffer below 1 MiB is all alignment."""
+    assert engine.compute_bytes is not None
+    assert engine.compute_bytes <= (ours.compute_bytes or 0) * (1 + ERROR_FRAC) + MIB
+
+
+RULES = ("attn=CPU", r"blk\.(0|1)\.=CPU", "exps=RPC0,ffn=CPU", "token_embd=CPU", "rope=RPC1,.=CPU")
+
+
+@pytest.mark.parametrize("name", [*SHARED, "gemma4", "qwen3next"])
+def test_tensors_placed_by_name(pair: WorkerProcess, tmp_path: Path, name: str) -> None:
+    """Rules put every byte where the engine does, on two devices and with ``n_cpu_moe``."""
+    path = tmp_path / "ruled.gguf"
+    model = make_model(path, name) if name in TINY_ARCHS else sparse_model(path, name)
+    spec = read_model(model)
+    assert pair.engine is not None
+    devices = tuple(
+        SearchDevice(id=d.name, kind=d.kind, backend=d.backend, total_bytes=GIB, free_bytes=GIB)
+        for d in pair.engine.devices
+    )
+    formula = Formula(spec, tuple(formula_device(d) for d in devices))
+    for n, rules, moe in product((2, spec.n_layer + 1), RULES, (0, 2) if spec.n_expert else (0,)):
+        asked = Settings(
+            n_gpu_layers=n, n_cpu_moe=moe, devices=tuple(d.id for d in devices),
+            tensor_split="3,1", override_tensor=rules, n_ctx=4096,
+        )  # fmt: skip
+        planned = plan_with(pair, str(model), asked)
+        assert not isinstance(planned, ErrorInfo), planned
+        for ours, engine in zip(formula.estimate(asked), planned, strict=True):
+            assert ours.weights_bytes == engine.weights_bytes
+            assert cache_bytes(ours) == cache_bytes(engine)
+            check_compute(ours, engine)
+
+
+HYBRIDS = ("lfm2", "jamba", "granitehybrid")
+
+
+@pytest.mark.parametrize("name", HYBRIDS)
+def test_attention_at_the_border_of_a_hybrid(
+    pair: WorkerProcess, tmp_path: Path, name: str
+) -> None:
+    """A device that begins with a recurrent block also attends for the block before it."""
+    model = make_model(tmp_path / "hybrid.gguf", name)
+    spec = read_model(model)
+    formula = Formula(spec, (formula_device(SearchDevice(
+        id="RPC0", kind="remote", backend="RPC", total_bytes=GIB, free_bytes=GIB
+    )),))  # fmt: skip
+    for flash in (FlashAttn.ON, FlashAttn.OFF):
+        asked = Settings(n_gpu_layers=3, devices=("RPC0",), n_ctx=65536, flash_attn=flash)
+        planned = plan_with(pair, str(model), asked)
+        assert not isinstance(planned, ErrorInfo), planned
+        (ours, _), (engine, _) = formula.estimate(asked), planned
+        assert ours.total_bytes == pytest.approx(engine.total_bytes, rel=0.1)

@@ -37,6 +37,7 @@ settings = st.builds(
     type_v=st.sampled_from(sorted(KV_TYPES)),
     n_seq_max=st.integers(1, 4),
     tensor_split=st.sampled_from(["", "1", "0,1", "3,1", "1,9"]),
+    override_tensor=st.sampled_from(["", "attn=CPU", r"blk\.[01]\.=CPU", "exps=CPU", ".=CPU"]),
     offload_kqv=st.sampled_from(list(Switch)),
     op_offload=st.sampled_from(list(Switch)),
 )

@@ -186,8 +186,8 @@ EXPERTS = r"blk\.(0|1)\.ffn_(up|down|gate)_exps"
 
 
 def overridden(pattern: str, spec: ModelSpec, *, n_cpu_moe: int = 0) -> list[int]:
-    settings = Settings(n_gpu_layers=5, n_cpu_moe=n_cpu_moe)
-    parts = Formula(spec, (GPU,), EngineProfile(cpu_tensors=pattern)).estimate(settings)
+    settings = Settings(n_gpu_layers=5, n_cpu_moe=n_cpu_moe, override_tensor=f"{pattern}=CPU")
+    parts = Formula(spec, (GPU,)).estimate(settings)
     return [p.weights_bytes or 0 for p in parts]
 
 

@@ -55,9 +55,28 @@ def test_llama_server_says_every_setting() -> None:
         "--device": "CUDA0,CUDA1",
         "--parallel": "4",
         "--tensor-split": "3,1",
+        "--override-tensor": "attn_k=CPU,ffn_up=CUDA1",
     }
     assert options == expected | {"--no-kv-offload": "", "--no-op-offload": ""}
     assert len(options) == len(SETTINGS)
+
+
+def test_tensors_placed_by_name_come_before_expert_layers() -> None:
+    """llama-server takes the first rule that matches; llama-bench separates rules by ``;``."""
+    words = shlex.split(export(PROFILE, "llama-server", windows=False))
+    assert words.index("--override-tensor") < words.index("--n-cpu-moe")
+    bench = _options(export(PROFILE, "llama-bench", windows=False))
+    assert bench["--override-tensor"] == "attn_k=CPU;ffn_up=CUDA1"
+    remote = with_settings(devices=("RPC0",), override_tensor="exps=RPC0")
+    assert any("RPC0[HOST:PORT]" in n for n in render(remote, "llama-server", windows=False).notes)
+
+
+@pytest.mark.parametrize("target", ["llama-cpp-python", "ollama", "lmstudio"])
+def test_targets_without_overrides_say_so(target: str) -> None:
+    """What cannot be said is a note; KoboldCpp takes the same text."""
+    assert any("attn_k=CPU" in note for note in render(PROFILE, target, windows=False).notes)
+    kobold = json.loads(render(PROFILE, "koboldcpp", windows=False).text)
+    assert kobold["overridetensors"] == "attn_k=CPU,ffn_up=CUDA1"
 
 
 def test_what_is_left_to_the_engine_is_not_said() -> None:
@@ -111,7 +130,7 @@ def test_python_snippet_uses_only_real_parameters(n_threads: int) -> None:
     values = {k.arg: ast.unparse(k.value) for k in call.keywords}
     assert ast.literal_eval(values["model_path"]) == PROFILE.model_path
     assert (values["flash_attn"], values["use_mmap"]) == ("True", "False")
-    assert len(exported.notes) == 3
+    assert len(exported.notes) == 4
     assert all(f"# {note}" in exported.text for note in exported.notes)
 
 
@@ -120,7 +139,9 @@ def test_kv_types_are_constants_of_the_binding(kind: str) -> None:
     """The names of KV types become constants that the binding has."""
     source = (_binding() / "llama_cpp.py").read_text(encoding="utf-8")
     (line,) = [
-        x for x in export(with_settings(type_k=kind), "llama-cpp-python").splitlines() if "_k=" in x
+        x
+        for x in export(with_settings(type_k=kind), "llama-cpp-python").splitlines()
+        if x.lstrip().startswith("type_k=")
     ]
     constant = line.split(".")[-1].rstrip(",")
     assert f"\n{constant} = " in source

@@ -18,7 +18,9 @@ from app.domain.settings import LoadMode, Settings, Switch
 from app.domain.sweep import SearchHost
 from app.domain.trial import Trial, TrialRequest, Workload
 from app.domain.units import MIB
+from app.estimate.formula import Formula
 from app.gguf import read_model
+from app.memory.memory import formula_device
 from app.rig.planner import Planner
 from app.rig.process import Launch
 from app.rig.workers import WorkerRig
@@ -202,6 +204,58 @@ def test_experts_stay_in_ram(device: str, moe: ModelSpec) -> None:
     experts = sum(t.n_bytes for t in moe.tensors if "_exps" in t.name)
     assert weights[0] - weights[2] == experts
     assert weights[0] - weights[1] == experts * 2 // moe.n_layer
+
+
+@pytest.mark.parametrize(
+    ("rules", "n_cpu_moe", "slack_bytes"),
+    [
+        ("attn_k=CPU,token_embd=RPC0", 0, 0),
+        ("exps=RPC0", 2, 0),
+        ("nothing=CPU", 2, 0),
+        (r"blk\.1\.=CPU", 2, MIB),
+    ],
+)
+def test_tensors_placed_by_name(
+    device: str, moe: ModelSpec, rules: str, n_cpu_moe: int, slack_bytes: int
+) -> None:
+    """Formula, dry run and real load agree byte for byte; rules decide before ``n_cpu_moe``.
+
+    With a whole block in RAM and every layer on the device a dry run forgets where llama.cpp wants
+    the norms (it resets its scheduler in between): one batch of activations lies elsewhere.
+    """
+    rig = rig_with(device, spec=moe)
+    asked = msgspec.structs.replace(
+        SMALL, n_gpu_layers=99, n_cpu_moe=n_cpu_moe, override_tensor=rules
+    )
+    planned, trial = rig.plan(asked), run(rig, asked)
+    bare = rig.plan(msgspec.structs.replace(SMALL, n_gpu_layers=99))
+    space = rig.space()
+    rig.close()
+    assert not isinstance(planned, ErrorInfo), planned
+    assert not isinstance(bare, ErrorInfo)
+    assert trial.outcome is Outcome.OK, trial.error
+    assert trial.effective
+    assert trial.effective.override_tensor == rules
+    assert trial.device_bytes["RPC0"] == pytest.approx(planned[0].total_bytes, abs=slack_bytes)
+    formula = Formula(moe, tuple(formula_device(d) for d in space.devices)).estimate(asked)
+    assert [p.weights_bytes for p in formula] == [p.weights_bytes for p in planned]
+    if rules == "exps=RPC0":
+        assert planned[0].weights_bytes == bare[0].weights_bytes
+
+
+def test_rules_the_engine_cannot_follow_are_refused(device: str, moe: ModelSpec) -> None:
+    """An unknown buffer and a broken pattern end in a sentence, in a dry run and in a trial."""
+    rig = rig_with(device, spec=moe)
+    try:
+        for rules, code in (("exps=CUDA7", "unknown_buffer"), ("(=CPU", "bad_overrides")):
+            asked = msgspec.structs.replace(SMALL, n_gpu_layers=99, override_tensor=rules)
+            planned, trial = rig.plan(asked), run(rig, asked)
+            assert isinstance(planned, ErrorInfo)
+            assert trial.error
+            assert planned.code == trial.error.code == code
+            assert trial.outcome is Outcome.UNSUPPORTED
+    finally:
+        rig.close()
 
 
 @pytest.mark.parametrize(("n_gpu_layers", "slack_bytes"), [(4, 0), (5, 8 * MIB)])

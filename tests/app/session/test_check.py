@@ -109,25 +109,32 @@ def test_load_modes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("flags", "n_cpu_moe", "notes"),
+    ("flags", "n_cpu_moe", "rules"),
     [
-        ("-cmoe", 48, []),
-        ("-ncmoe 7", 7, []),
-        ("-ot exps=CPU", 48, []),
-        (r'-ot "blk\.([0-9])\.ffn_(up|down|gate)_exps=CPU"', 10, []),
-        (r'-ot "blk\.4[0-7]\.ffn_.*_exps\.=CPU"', 8, ["overrides_other_layers"]),
-        (r'-ot "ffn_up_exps=CPU"', 0, ["overrides_in_part"]),
-        (r'-ot "ffn_(up|down)_exps=CPU"', 0, ["overrides_in_part"]),
-        (r'-ot "ffn_(gate_up|down)_exps=CPU"', 48, []),
-        (r'-ot "blk\.0\.=CPU"', 1, ["overrides_in_part"]),
-        ("-ot exps=CUDA1", 0, ["overrides_in_part"]),
+        ("-cmoe", 48, ""),
+        ("-ncmoe 7", 7, ""),
+        ("-ot exps=CPU", 48, ""),
+        (r'-ot "blk\.([0-9])\.ffn_(up|down|gate)_exps=CPU"', 10, ""),
+        (r'-ot "ffn_(gate_up|down)_exps=CPU"', 48, ""),
+        ("-ncmoe 7 -ot exps=CPU", 48, ""),
+        (r'-ot "blk\.4[0-7]\.ffn_.*_exps\.=CPU"', 0, r"blk\.4[0-7]\.ffn_.*_exps\.=CPU"),
+        ("-ot ffn_up_exps=CPU", 0, "ffn_up_exps=CPU"),
+        ("-ot ffn_gate_inp=CPU", 0, "ffn_gate_inp=CPU"),
+        (r"-ot 'blk\.0\.=CPU' -ncmoe 3", 3, r"blk\.0\.=CPU"),
+        ("-ot exps=gpu0", 0, "exps=gpu0"),
+        ("-ncffn 2", 0, r"blk\.(0|1)\.ffn_(up|down|gate)\.=CPU"),
+        (
+            "-ncmoe 2 -ot ffn_up_exps=gpu0",
+            2,
+            r"blk\.(0|1)\.ffn_(up|down|gate|gate_up)_(ch|)exps=CPU,ffn_up_exps=gpu0",
+        ),
     ],
 )
-def test_overrides(tmp_path: Path, flags: str, n_cpu_moe: int, notes: list[str]) -> None:
-    """Overrides that keep whole expert layers in RAM are ours; what is more is said."""
+def test_overrides(tmp_path: Path, flags: str, n_cpu_moe: int, rules: str) -> None:
+    """What keeps the experts of first layers in RAM is ``n_cpu_moe``; all else stays as written."""
     found = resolved(tmp_path, f"-ngl 99 -c 4096 -np 1 {flags}", "moe_49")
-    assert found.settings.n_cpu_moe == n_cpu_moe
-    assert codes(found) == notes
+    assert (found.settings.n_cpu_moe, found.settings.override_tensor) == (n_cpu_moe, rules)
+    assert codes(found) == []
 
 
 def test_experts_of_a_dense_model(tmp_path: Path) -> None:

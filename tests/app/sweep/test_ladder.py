@@ -53,6 +53,14 @@ def test_pins_leave_one_rung() -> None:
     assert layer_ladder(moe, space)[3] == Rung(n_gpu_layers=3, n_cpu_moe=5)
 
 
+def test_rules_of_the_user_s_for_experts_leave_plain_layers() -> None:
+    """They decide before ``n_cpu_moe``: rungs that differ by it alone would be one and the same."""
+    space = machine(expert_frac=0.9).space()
+    assert expert_ladder(SweepRequest(pinned={"override_tensor": "up_exps=CPU"}), space) == ()
+    other = SweepRequest(pinned={"override_tensor": "attn_k=CPU"})
+    assert expert_ladder(other, space) == expert_ladder(SweepRequest(), space)
+
+
 def test_a_reserve_is_not_room() -> None:
     """What is kept for a game is not used, beside the headroom."""
     need = estimate(7 * GIB)
