@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from app.domain.settings import SETTINGS, Settings
 from app.domain.sweep import Tie
-from app.sweep.compare import difference, is_firm_tie, is_settled, is_slower
+from app.sweep.compare import difference, is_firm_tie, is_settled, seems_slower
 from app.sweep.points import Point
 from app.sweep.speed_model import family_of
 
@@ -86,16 +86,24 @@ def family_heads(points: Iterable[Point]) -> list[Point]:
     return [_head(members) for members in curves.values()]
 
 
-def runner_up(points: Iterable[Point], winner: Point) -> Point | None:
-    """Return the best point that is not of the winner's family."""
-    heads = [h for h in family_heads(points) if h.settings != winner.settings]
+def undecided_rival(points: Iterable[Point], winner: Point) -> Point | None:
+    """Return the fastest point that could still turn out to be better than ``winner``.
+
+    The heads of the other families and what is faster than the winner in its own.
+    """
+    every = list(points)
+    rivals = [h for h in family_heads(every) if h.settings != winner.settings]
+    rivals += [
+        p for p in every if p.is_clean and p.request_s < winner.request_s and p not in rivals
+    ]
+    full = [r for r in rivals if r.settings.type_k in FULL_TYPES]
     if winner.settings.type_k not in FULL_TYPES:
-        # against the best without, which it must beat by 5 %
-        full = [h for h in heads if h.settings.type_k in FULL_TYPES]
-        return min(full or heads, key=lambda p: p.request_s, default=None)
-    # a quantised cache would have to be much faster
-    heads = [h for h in heads if h.settings.type_k in FULL_TYPES or _is_kv_rival(h, winner)]
-    return min(heads, key=lambda p: p.request_s, default=None)
+        rivals = full or rivals  # against the best without, which it must beat by 5 %
+    else:
+        # a quantised cache would have to be much faster
+        rivals = [*full, *(r for r in rivals if r not in full and _is_kv_rival(r, winner))]
+    open_ones = [r for r in rivals if not is_decided(winner, r)]
+    return min(open_ones, key=lambda p: p.request_s, default=None)
 
 
 def is_decided(winner: Point, rival: Point) -> bool:
@@ -113,10 +121,10 @@ def _is_kv_rival(point: Point, winner: Point) -> bool:
 
 
 def _head(members: list[Point]) -> Point:
-    """Return the highest rung that no lower one beats beyond noise."""
+    """Return the highest rung that no lower one seems to beat."""
     ordered = sorted(members, key=lambda p: p.total_bytes)
     head = ordered[0]
     for point in ordered[1:]:
-        if not is_slower(point, head):
+        if not seems_slower(point, head):
             head = point
     return head
