@@ -163,9 +163,7 @@ def _most_promising(
     return settings, time_s
 
 
-def _is_only_smaller(
-    variant: Settings, n_ubatch: int, tops: Mapping[Settings, int | None]
-) -> bool:
+def _is_only_smaller(variant: Settings, n_ubatch: int, tops: Mapping[Settings, int | None]) -> bool:
     """Whether a larger batch, up to ``n_ubatch``, leaves room for as many layers."""
     wider = (
         msgspec.structs.replace(variant, n_ubatch=n)
