@@ -5,13 +5,14 @@ from app.sweep.compare import TIE_FRAC, difference
 from app.sweep.pick import undecided_rival
 from app.sweep.search import DISTURBED_FRAC, Asking, Search
 
+TURNS = 3
 FINAL_FRAC = 0.08  # a runner-up further behind is no rival
 
 
 def finals(s: Search) -> Asking[None]:
     """Time winner and runner-up in turns until they separate or the rounds are used."""
     yield from _again_undisturbed(s)
-    for turn in range(1 if s.is_quick else 2):
+    for turn in range(1 if s.is_quick else TURNS):
         winner = s.best()
         rival = None if winner is None else undecided_rival(s.points().values(), winner)
         if winner is None or rival is None:

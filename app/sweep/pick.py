@@ -96,14 +96,17 @@ def undecided_rival(points: Iterable[Point], winner: Point) -> Point | None:
     rivals += [
         p for p in every if p.is_clean and p.request_s < winner.request_s and p not in rivals
     ]
-    full = [r for r in rivals if r.settings.type_k in FULL_TYPES]
     if winner.settings.type_k not in FULL_TYPES:
-        rivals = full or rivals  # against the best without, which it must beat by 5 %
-    else:
-        # a quantised cache would have to be much faster
-        rivals = [*full, *(r for r in rivals if r not in full and _is_kv_rival(r, winner))]
+        # against the best without, which it must beat by 5 %
+        rivals = [r for r in rivals if r.settings.type_k in FULL_TYPES] or rivals
     open_ones = [r for r in rivals if not is_decided(winner, r)]
-    return min(open_ones, key=lambda p: p.request_s, default=None)
+    return min(open_ones, key=lambda r: _weighed_s(r, winner), default=None)
+
+
+def _weighed_s(point: Point, winner: Point) -> float:
+    """Return seconds to compare: a quantised cache would have to be much faster."""
+    has_to_gain = winner.settings.type_k in FULL_TYPES and point.settings.type_k not in FULL_TYPES
+    return point.request_s * (KV_GAIN if has_to_gain else 1.0)
 
 
 def is_decided(winner: Point, rival: Point) -> bool:
@@ -114,10 +117,6 @@ def is_decided(winner: Point, rival: Point) -> bool:
     full = rival if quantised[0] is winner else winner
     diff = difference(quantised[0], full)
     return not diff.low < KV_GAIN - 1 < diff.high
-
-
-def _is_kv_rival(point: Point, winner: Point) -> bool:
-    return winner.request_s >= (KV_GAIN - 0.03) * point.request_s
 
 
 def _head(members: list[Point]) -> Point:

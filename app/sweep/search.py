@@ -24,6 +24,7 @@ ROOM_STAGE = "memory"
 KNOB_SHARE = 0.6  # of the time budget, when the last knob may begin
 QUICK_KNOB_SHARE = 0.4
 BUDGET_USE = 0.96  # a trial may take a little longer than expected
+LOOK_COST = 0.5  # a look that takes 4 % of the time must be able to gain 2 %
 QUICK_SAMPLE_S = 8.0  # of passes per trial
 CAUTION = 1.15  # trials take longer than expected more often than shorter
 DISTURBED_FRAC = 1.5  # a disturbance rarely costs more
@@ -54,6 +55,11 @@ class Search(Known):
         used = self.elapsed_s / self.budget.max_s
         share = QUICK_KNOB_SHARE if self.is_quick else KNOB_SHARE
         return used < share and self.may_spend(settings, self.screen, 3)
+
+    def is_worth_looking(self, settings: Settings, gain_frac: float) -> bool:
+        """Whether a look that may gain so much is worth its share of the time."""
+        cost_s = self.expected_s(settings, self.screen, 3)
+        return gain_frac >= LOOK_COST * cost_s / self.budget.max_s
 
     def expected_s(self, settings: Settings, workload: Workload, reps: int) -> float:
         """Return the seconds a trial will take, as far as the trials so far tell."""
