@@ -7,10 +7,9 @@ import msgspec
 
 from app.domain.errors import UsageProblem
 from app.domain.overrides import read_overrides
-from app.domain.settings import SETTINGS, SPLIT, SettingInfo, Settings
+from app.domain.settings import LAYERS_ALL, SETTINGS, SPLIT, SettingInfo, Settings
 
 _BY_NAME = {s.name: s for s in SETTINGS}
-LAYERS_ALL = "all"
 _METAVARS = {"n_gpu_layers": "N|all", "tensor_split": "N,N", "override_tensor": "PATTERN=CPU"}
 # llama.cpp's own short form, which is the one everybody writes
 _SHORT = {"override_tensor": ("-ot",)}
@@ -121,6 +120,8 @@ def parse_setting(info: SettingInfo, text: str, n_layer: int | None = None) -> i
 def parse_pins(pins: Iterable[str], n_layer: int | None) -> dict[str, int | str]:
     """Return ``knob=value`` texts as a mapping of pinned settings.
 
+    Without ``n_layer``, all layers stay "all": the plan knows each model's number.
+
     Raises:
         UsageProblem: Unknown knob or bad value.
     """
@@ -135,7 +136,8 @@ def parse_pins(pins: Iterable[str], n_layer: int | None) -> dict[str, int | str]
                 f"--pin {pin!r} is not knob=value with a known knob",
                 f"Knobs: {known}. Devices are chosen with --device.",
             )
-        pinned[info.name] = parse_setting(info, value, n_layer)
+        is_all = info.name == "n_gpu_layers" and value == LAYERS_ALL and n_layer is None
+        pinned[info.name] = LAYERS_ALL if is_all else parse_setting(info, value, n_layer)
     return pinned
 
 

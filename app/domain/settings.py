@@ -55,6 +55,9 @@ KV_TYPES: dict[str, tuple[int, int]] = {
 SPLIT = re.compile(r"\d{1,6}(,\d{1,6}){0,15}")
 """A ``tensor_split``: whole numbers, one per device."""
 
+LAYERS_ALL = "all"
+"""What llama.cpp calls every layer, the output layer included."""
+
 MAX_N_CTX = (1 << 31) - 256
 """llama.cpp counts tokens in 32 bits; above it a context silently becomes another one."""
 

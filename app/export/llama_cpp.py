@@ -1,5 +1,6 @@
 """llama.cpp's own programs and its Python binding."""
 
+from app.domain.errors import UsageProblem
 from app.domain.overrides import read_overrides
 from app.domain.settings import FlashAttn, LoadMode, Switch
 from app.domain.sweep import GOAL_WORKLOADS, Goal
@@ -34,7 +35,14 @@ def llama_server(profile: Profile, *, windows: bool) -> Exported:
 
 
 def llama_bench(profile: Profile, *, windows: bool) -> Exported:
-    """Return the ``llama-bench`` command that repeats the profile's measurement."""
+    """Return the ``llama-bench`` command that repeats the profile's measurement.
+
+    Raises:
+        UsageProblem: A KV cache of f32, for which llama-bench has no name.
+    """
+    if "f32" in (profile.settings.type_k, profile.settings.type_v):
+        message = "llama-bench cannot measure a KV cache of type f32."
+        raise UsageProblem("kv_type_not_exportable", message, "Export it as llama-server.")
     work = GOAL_WORKLOADS[profile.goal or Goal.CHAT]
     arguments = ["llama-bench", "--model", profile.model_path]
     arguments += ["--n-prompt", str(work.n_prompt), "--n-gen", str(work.n_gen)]

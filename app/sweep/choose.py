@@ -14,6 +14,7 @@ from app.domain.sweep import (
     Goal,
     Recommended,
     SweepPlan,
+    SweepRequest,
     SweepResult,
     SweepStatus,
     Tie,
@@ -21,6 +22,7 @@ from app.domain.sweep import (
 from app.domain.trial import Trial
 from app.sweep.context import CURVE_STAGE, floor_tok_s, full_depth, larger_contexts, meets
 from app.sweep.knee import cliff_between, find_knee, is_spilled
+from app.sweep.ladder import layer_ladder
 from app.sweep.layers import auto_fit_settings
 from app.sweep.pick import family_heads, pick, resolve_ties
 from app.sweep.points import Point, build_points, counted, usable
@@ -54,7 +56,7 @@ def choose(
     if winner is not None and winner in points:
         winner, ties = resolve_ties(winner, points)
     if winner is None and error is None and status is not SweepStatus.CANCELLED:
-        status, error = SweepStatus.FAILED, _nothing_ran(trials)
+        status, error = SweepStatus.FAILED, _nothing_ran(search)
     curve = () if winner is None else context_points(search, winner)
     cliff = None if winner is None else find_cliff(search, winner)
     reference = _auto_fit_point(search)
@@ -132,7 +134,7 @@ def _shallower(search: Search, points: list[Point]) -> Point | None:
     works = {t.request.workload for t in search.trials if usable(t)}
     for work in sorted(works, key=lambda w: (w.depth, w.n_prompt, w.n_gen), reverse=True):
         found = build_points(search.trials, work, search.demand).values()
-        winner = pick([p for p in found if p.settings not in full])
+        winner = pick([p for p in found if p.settings not in full and search.may_win(p.settings)])
         if winner is not None:
             return winner
     return None
@@ -257,8 +259,9 @@ def _marked(trials: tuple[Trial, ...], points: list[Point]) -> tuple[Trial, ...]
     return tuple(marked)
 
 
-def _nothing_ran(trials: tuple[Trial, ...]) -> ErrorInfo:
+def _nothing_ran(search: Search) -> ErrorInfo:
     """Return why there is no answer; less memory is advice only where memory was the cause."""
+    trials = search.trials
     last = next((t.error for t in reversed(trials) if t.error is not None), None)
     why = f" The last trial said: {last.message}" if last is not None else ""
     what = "No configuration of this model ran to its end."
@@ -268,4 +271,21 @@ def _nothing_ran(trials: tuple[Trial, ...]) -> ErrorInfo:
     elif any(t.outcome is Outcome.CRASHED for t in trials):
         what = "The engine crashed before any configuration of this model ran to its end."
         hint = "Try again; if it repeats, run rigtune doctor."
+    if any(usable(t) for t in trials) and search.plan.request.pinned:
+        what = f"No configuration with {_pins(search)} ran to its end; others did."
+        hint = _nearest(search)
     return ErrorInfo(code="nothing_ran", message=what + why, hint=hint)
+
+
+def _pins(search: Search) -> str:
+    return ", ".join(f"{k} = {v}" for k, v in search.plan.request.pinned.items())
+
+
+def _nearest(search: Search) -> str:
+    """Return what is possible instead of the pins that were not."""
+    plan, groups = search.plan, device_groups(search.plan)
+    if "n_gpu_layers" in plan.request.pinned and groups:
+        ladder = layer_ladder(SweepRequest(), plan.space)
+        index = search.bounds.largest(ladder, base_settings(plan, groups[0])) or 0
+        return f"At most {ladder[index].n_gpu_layers} GPU layers seem to fit; leave the pin out."
+    return "Leave a pin out."

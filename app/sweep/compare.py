@@ -51,6 +51,15 @@ def is_slower(second: Point, first: Point) -> bool:
     return diff.low > 0 and diff.median > TIE_FRAC
 
 
+def seems_slower(second: Point, first: Point) -> bool:
+    """Whether ``second`` is slower than ``first`` by more than a tie, more likely than not.
+
+    With half the interval: five times in six.
+    """
+    diff = difference(first, second)
+    return diff.median - diff.half_width / 2 > 0 and diff.median > TIE_FRAC
+
+
 def is_tie(first: Point, second: Point) -> bool:
     """Whether the difference's interval holds 0 and the difference is below 2 %."""
     diff = difference(first, second)

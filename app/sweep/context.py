@@ -31,6 +31,8 @@ def context_curve(s: Search) -> Asking[None]:
     for settings, depth in curve_plan(s, asked):
         work = curve_workload(s, depth)
         share = 0.5 if s.is_quick else 0.7
+        if s.is_dominated(settings):
+            continue
         if s.expected_s(settings, work, 2) <= share * s.seconds_left:
             yield from s.ask(CURVE_STAGE, settings, workload=work, reps=(2, 4), max_s=10)
 
@@ -57,7 +59,7 @@ def longest_context(s: Search) -> Asking[None]:
         index = s.bounds.largest(ladder, bigger) if asked.devices else None
         settings = bigger if index is None else ladder[index].of(bigger)
         work = curve_workload(s, full_depth(s, n_ctx))
-        if not s.bounds.ok(settings):
+        if not s.bounds.ok(settings) or s.is_dominated(settings):
             return
         trial = s.answered(settings, work)
         if trial is None:

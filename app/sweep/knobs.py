@@ -142,7 +142,10 @@ def _screen_smaller(s: Search, at: Settings) -> Asking[None]:
         top = s.bounds.largest(s.ladder, rival) if n < at.n_ubatch else None
         if top is None or s.ladder[top] == here or here not in s.ladder:
             continue
-        if top <= s.ladder.index(here):
+        left = len(s.ladder) - 1 - s.ladder.index(here)
+        more = top - s.ladder.index(here)
+        # at most all of the time goes to what is left in RAM, a share of it to each rung
+        if more <= 0 or not s.is_worth_looking(rival, more / left):
             continue
         for settings in (at, rival):
             if s.screened(settings) is None and s.may_screen(settings):

@@ -22,6 +22,7 @@ from app.sweep.points import (
 )
 from app.sweep.proven import Proven
 from app.sweep.speed_model import SpeedModel, family_of, mapped
+from app.sweep.stats import stdev
 
 PROBE_STAGE = "probe"
 SCREEN_GEN = 32
@@ -137,6 +138,16 @@ class Known:
     def looked_at(self, settings: Settings, workload: Workload) -> Point | None:
         """Return what ``workload`` says about ``settings``."""
         return self._find(settings, self._timed(workload))
+
+    def noise_frac(self) -> float:
+        """Return the relative standard deviation of one pass, pooled over the points."""
+        parts = [(len(p.times) - 1, stdev(p.times) / p.request_s) for p in self._scattered()]
+        n = sum(count for count, _ in parts)
+        return (sum(count * frac**2 for count, frac in parts) / n) ** 0.5 if n else 0.0
+
+    def _scattered(self) -> list[Point]:
+        """Return the points with passes enough to tell how they scatter."""
+        return [p for p in self.points().values() if len(p.times) > 2 and not p.disturbed]
 
     def is_screened(self, knobs: Settings) -> bool:
         """Whether the cheap workload ran with the attention and cache of ``knobs``."""

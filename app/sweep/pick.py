@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from app.domain.settings import SETTINGS, Settings
 from app.domain.sweep import Tie
-from app.sweep.compare import difference, is_firm_tie, is_settled, is_slower
+from app.sweep.compare import difference, is_firm_tie, is_settled, seems_slower
 from app.sweep.points import Point
 from app.sweep.speed_model import family_of
 
@@ -86,16 +86,27 @@ def family_heads(points: Iterable[Point]) -> list[Point]:
     return [_head(members) for members in curves.values()]
 
 
-def runner_up(points: Iterable[Point], winner: Point) -> Point | None:
-    """Return the best point that is not of the winner's family."""
-    heads = [h for h in family_heads(points) if h.settings != winner.settings]
+def undecided_rival(points: Iterable[Point], winner: Point) -> Point | None:
+    """Return the fastest point that could still turn out to be better than ``winner``.
+
+    The heads of the other families and what is faster than the winner in its own.
+    """
+    every = list(points)
+    rivals = [h for h in family_heads(every) if h.settings != winner.settings]
+    rivals += [
+        p for p in every if p.is_clean and p.request_s < winner.request_s and p not in rivals
+    ]
     if winner.settings.type_k not in FULL_TYPES:
         # against the best without, which it must beat by 5 %
-        full = [h for h in heads if h.settings.type_k in FULL_TYPES]
-        return min(full or heads, key=lambda p: p.request_s, default=None)
-    # a quantised cache would have to be much faster
-    heads = [h for h in heads if h.settings.type_k in FULL_TYPES or _is_kv_rival(h, winner)]
-    return min(heads, key=lambda p: p.request_s, default=None)
+        rivals = [r for r in rivals if r.settings.type_k in FULL_TYPES] or rivals
+    open_ones = [r for r in rivals if not is_decided(winner, r)]
+    return min(open_ones, key=lambda r: _weighed_s(r, winner), default=None)
+
+
+def _weighed_s(point: Point, winner: Point) -> float:
+    """Return seconds to compare: a quantised cache would have to be much faster."""
+    has_to_gain = winner.settings.type_k in FULL_TYPES and point.settings.type_k not in FULL_TYPES
+    return point.request_s * (KV_GAIN if has_to_gain else 1.0)
 
 
 def is_decided(winner: Point, rival: Point) -> bool:
@@ -108,15 +119,11 @@ def is_decided(winner: Point, rival: Point) -> bool:
     return not diff.low < KV_GAIN - 1 < diff.high
 
 
-def _is_kv_rival(point: Point, winner: Point) -> bool:
-    return winner.request_s >= (KV_GAIN - 0.03) * point.request_s
-
-
 def _head(members: list[Point]) -> Point:
-    """Return the highest rung that no lower one beats beyond noise."""
+    """Return the highest rung that no lower one seems to beat."""
     ordered = sorted(members, key=lambda p: p.total_bytes)
     head = ordered[0]
     for point in ordered[1:]:
-        if not is_slower(point, head):
+        if not seems_slower(point, head):
             head = point
     return head

@@ -7,7 +7,7 @@ import msgspec
 from app.domain.errors import UsageProblem
 from app.domain.memory import MemoryEstimate
 from app.domain.overrides import check_overrides
-from app.domain.settings import KV_TYPES, SETTINGS, SPLIT, LoadMode, Settings
+from app.domain.settings import KV_TYPES, LAYERS_ALL, SETTINGS, SPLIT, LoadMode, Settings
 from app.domain.sweep import (
     BUDGETS,
     GOAL_WORKLOADS,
@@ -50,6 +50,9 @@ def make_plan(
         UsageProblem: The request cannot be met: context too small, unknown or impossible pins,
             a device that is not there, a model larger than RAM and VRAM together.
     """
+    if request.pinned.get("n_gpu_layers") == LAYERS_ALL:
+        everything = {**request.pinned, "n_gpu_layers": space.model.n_layer + 1}
+        request = msgspec.structs.replace(request, pinned=everything)
     _check_numbers(request)
     _check_pins(request, space)
     _check_devices(request, space)

@@ -61,7 +61,7 @@ from app.domain.units import GIB, MIB
 from app.sweep.compare import difference
 from app.sweep.context import floor_tok_s
 from app.sweep.ladder import HOST, rung_of
-from app.sweep.pick import is_decided, runner_up
+from app.sweep.pick import undecided_rival
 from app.sweep.points import Point, is_disturbed
 from app.sweep.reasons_knobs import against, explain_knobs, gain_pct
 from app.sweep.reasons_time import explain_time, reason
@@ -320,8 +320,8 @@ def _context(search: Search, winner: Point, result: SweepResult) -> Iterator[Rea
 def _doubts(search: Search, winner: Point, result: SweepResult) -> Iterator[Reason]:
     if result.ties:
         yield reason("tie_resolved", n_tied=len(result.ties), rule=result.ties[0].rule)
-    rival = runner_up(search.points().values(), winner)
-    if rival is not None and not result.ties and not is_decided(winner, rival):
+    rival = undecided_rival(search.points().values(), winner)
+    if rival is not None and not result.ties:
         gap = difference(winner, rival).median
         if gap < NEAR_FRAC:
             yield reason("not_separated", difference_pct=round(100 * gap, 1))

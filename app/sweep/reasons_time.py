@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from app.domain.sweep import Reason, SweepResult
+from app.domain.sweep import Reason, SweepRequest, SweepResult
 from app.domain.units import GIB
+from app.sweep.ladder import expert_ladder, layer_ladder
 from app.sweep.points import Point
 from app.sweep.search import Search
 from app.sweep.speed_model import SpeedModel, family_of
@@ -30,8 +31,11 @@ def _token(search: Search, winner: Point, result: SweepResult) -> Iterator[Reaso
     first, deepest = curve[0].decode_tok_s, curve[-1].decode_tok_s
     assert first is not None
     assert deepest is not None
+    share = _ram_share(search, winner)
+    if share is None:
+        return
     total_ms, empty_ms = 1000 / deepest.median, 1000 / first.median
-    ram_ms = min(_ram_share(search, winner), 1.0) * empty_ms
+    ram_ms = min(share, 1.0) * empty_ms
     yield reason(
         "token_time",
         total_ms=round(total_ms, 2),
@@ -42,14 +46,22 @@ def _token(search: Search, winner: Point, result: SweepResult) -> Iterator[Reaso
     )
 
 
-def _ram_share(search: Search, winner: Point) -> float:
-    """Return the share of a token's time that goes to layers in RAM: from the measured curve."""
+def _ram_share(search: Search, winner: Point) -> float | None:
+    """Return the share of a token's time that goes to layers in RAM: from the measured curve.
+
+    ``None`` where too little of the curve was seen to tell. What the user pinned does not matter.
+    """
     if not winner.settings.n_gpu_layers:
         return 1.0
-    ladder = search.experts if winner.rung in search.experts else search.layers
-    if winner.rung not in ladder or winner.rung == ladder[-1]:
+    free, space = SweepRequest(), search.plan.space
+    experts = expert_ladder(free, space)
+    ladder = experts if winner.rung in experts else layer_ladder(free, space)
+    if winner.rung == ladder[-1]:
         return 0.0
-    return _share(search.model(ladder), winner, ladder.index(winner.rung), len(ladder) - 1)
+    if winner.rung not in ladder:
+        return None
+    last = len(ladder) - 1
+    return _share(search.model(ladder), winner, ladder.index(winner.rung), last) or None
 
 
 def _share(model: SpeedModel, winner: Point, index: int, last: int) -> float:

@@ -66,6 +66,8 @@ def _on_devices(s: Search, group: tuple[str, ...]) -> Asking[bool]:
     spare = 1 if s.is_quick else 3
     if not s.is_quick:
         yield from _auto_fit(s, base, at)
+    if not s.is_quick:
+        yield from trade.clear_gain(s, at, s.ladder)
     yield from layers.cpu_look(s, base)
     if _is_strange(s, low):
         # what is wrong there has to be found with few loads
@@ -124,7 +126,9 @@ def _on_best_rung(s: Search, at: Settings) -> Asking[None]:
     best = s.best()
     if best is None or best.settings.devices != at.devices or best.rung == rung_of(at):
         return
-    yield from s.measure("layers", best.rung.of(at), spare=1)
+    settings = best.rung.of(at)
+    if s.bounds.ok(settings) and not s.is_dominated(settings):
+        yield from s.measure("layers", settings, spare=1)
 
 
 def _branch(s: Search, at: Settings, spare: int) -> Asking[tuple[Rung, ...]]:
@@ -132,7 +136,7 @@ def _branch(s: Search, at: Settings, spare: int) -> Asking[tuple[Rung, ...]]:
     if not s.experts:
         return s.layers
     index = s.bounds.largest(s.layers, at)
-    if not index:
+    if not index or s.layers[index] in s.experts:
         return s.experts
     plain = yield from s.measure("layers", s.layers[index].of(at), spare=spare)
     best = s.best()

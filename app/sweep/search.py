@@ -18,11 +18,13 @@ from app.sweep.points import SPILL_BYTES, Point, is_disturbed, measured_settings
 
 T = TypeVar("T")
 Asking = Generator[TrialRequest, Trial, T]
+Speed = tuple[float, float]  # seconds per token: prefill, decode
 
 ROOM_STAGE = "memory"
 KNOB_SHARE = 0.6  # of the time budget, when the last knob may begin
 QUICK_KNOB_SHARE = 0.4
 BUDGET_USE = 0.96  # a trial may take a little longer than expected
+LOOK_COST = 0.5  # a look that takes 4 % of the time must be able to gain 2 %
 QUICK_SAMPLE_S = 8.0  # of passes per trial
 CAUTION = 1.15  # trials take longer than expected more often than shorter
 DISTURBED_FRAC = 1.5  # a disturbance rarely costs more
@@ -54,6 +56,11 @@ class Search(Known):
         share = QUICK_KNOB_SHARE if self.is_quick else KNOB_SHARE
         return used < share and self.may_spend(settings, self.screen, 3)
 
+    def is_worth_looking(self, settings: Settings, gain_frac: float) -> bool:
+        """Whether a look that may gain so much is worth its share of the time."""
+        cost_s = self.expected_s(settings, self.screen, 3)
+        return gain_frac >= LOOK_COST * cost_s / self.budget.max_s
+
     def expected_s(self, settings: Settings, workload: Workload, reps: int) -> float:
         """Return the seconds a trial will take, as far as the trials so far tell."""
         load_s = 0.0 if self.is_loaded(settings) else self.load_s()
@@ -65,7 +72,7 @@ class Search(Known):
         seen = [t.load_s for t in self.trials if t.load_s is not None]
         return max(seen, default=self.plan.space.load_s)
 
-    def speed_guess(self, settings: Settings) -> tuple[float, float] | None:
+    def speed_guess(self, settings: Settings) -> Speed | None:
         """Return seconds per token (prefill, decode) of the most similar trial so far."""
         timed = [t for t in self.trials if t.prefill and t.decode]
         if not timed:
@@ -86,7 +93,27 @@ class Search(Known):
         factor = UNMEASURED_RUNG_FACTOR if fewer and not spilled else 1.0
         prefill_s, decode_s = fastest(nearest)
         smaller_batch = max(1.0, nearest.request.settings.n_ubatch / settings.n_ubatch)
-        return factor * smaller_batch * prefill_s, factor * decode_s
+        guess = factor * smaller_batch * prefill_s, factor * decode_s
+        return self._towards_spill(settings, timed, guess)
+
+    def _towards_spill(self, settings: Settings, timed: list[Trial], guess: Speed) -> Speed:
+        """Return ``guess``, slower the nearer ``settings`` is to what spilled.
+
+        Between what ran clean and what spilled nobody knows where the spill begins.
+        """
+        needs = [(self.total_bytes(t.request.settings), t) for t in timed]
+        need = self.total_bytes(settings)
+        clean = max((n for n, t in needs if self.ran_clean(t)), default=0)
+        above = [(n, t) for n, t in needs if n >= need > clean and not self.ran_clean(t)]
+        if not above:
+            return guess
+        n_bytes, spilled = min(above, key=lambda a: a[0])
+        share = (need - clean) / (n_bytes - clean)
+        slow = fastest(spilled)
+        return (
+            guess[0] + share * max(0.0, slow[0] - guess[0]),
+            guess[1] + share * max(0.0, slow[1] - guess[1]),
+        )
 
     def may_spend(
         self, settings: Settings, workload: Workload, reps: int, *, spare: int = 0

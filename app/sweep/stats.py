@@ -9,7 +9,7 @@ samples covers about 75 %; a trial has 3–8.
 
 import math
 from collections.abc import Sequence
-from statistics import fmean, median, stdev
+from statistics import fmean, median
 
 from app.domain.record import Record
 from app.domain.trial import Rate, Sample
@@ -61,6 +61,12 @@ def median_variance_factor(n: int) -> float:
 def t_975(degrees: int) -> float:
     """Return the 97.5 % quantile of Student's t with ``degrees`` ≥ 1 degrees of freedom."""
     return _T_975[degrees - 1] if degrees <= len(_T_975) else 1.96 + 2.4 / degrees
+
+
+def stdev(values: Sequence[float]) -> float:
+    """Return the sample's standard deviation (``statistics`` works in fractions: 20 × slower)."""
+    centre = fmean(values)
+    return math.sqrt(math.fsum((v - centre) ** 2 for v in values) / (len(values) - 1))
 
 
 def seconds_per_token(samples: Sequence[Sample]) -> tuple[float, ...]:

@@ -1,6 +1,6 @@
 """Knobs that change how many layers fit, weighed against the layers; and pinned host weights."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -24,6 +24,7 @@ WORTH_A_SPARE_LOAD = 1.03  # and within 3 % where many loads are left
 MANY_LOADS = 4
 CLEAR_GAIN = 1.03
 PINNED_RAM_FRAC = 0.5  # of RAM may be pinned: the rest of the system needs some that moves
+PINNED_LEAST_FRAC = 0.02  # of the request: a load is spent for no less
 PINNED_GAIN_FRAC = 0.75  # of the prefill time, at most (3.8–4.8× measured)
 
 
@@ -35,6 +36,8 @@ def variants(s: Search, at: Settings) -> Iterator[Settings]:
     off = msgspec.structs.replace(at, flash_attn=FlashAttn.OFF)
     kinds = [at, *kv_variants(s, at)]
     kinds += [off] if may_turn_off_flash(s, at) and s.is_screened(off) else []
+    if at.flash_attn is FlashAttn.OFF and not s.request_is_pinned("flash_attn"):
+        kinds.append(msgspec.structs.replace(at, flash_attn=FlashAttn.AUTO))  # needs less memory
     for kind in kinds:
         for n in dict.fromkeys(batches):
             yield msgspec.structs.replace(kind, n_ubatch=n)
@@ -79,14 +82,25 @@ def trade(s: Search, at: Settings, ladder: tuple[Rung, ...], spare: int) -> Aski
     tried: set[Settings] = set()
     for _ in range(1 if s.is_quick else 3):
         best = s.best()
-        found = None if best is None else _most_promising(s, at, ladder, best, tried)
-        if found is None or best is None:
+        worth = WORTH_A_SPARE_LOAD if s.loads_left >= MANY_LOADS else WORTH_A_LOAD
+        worth += s.noise_frac()  # as much may be luck
+        found = None if best is None else _most_promising(s, at, ladder, tried)
+        if found is None or best is None or found[1] > worth * best.request_s:
             return
         rival, time_s = found
         tried.add(rival)
         # a clear gain is worth more than telling close finalists apart
         keep = 0 if best.request_s > CLEAR_GAIN * time_s else spare
         yield from s.measure("layers", rival, reps=reps(s), spare=keep)
+
+
+def clear_gain(s: Search, at: Settings, ladder: tuple[Rung, ...]) -> Asking[None]:
+    """Load the combination that is predicted to be clearly faster, before time runs out."""
+    best = s.best()
+    found = None if best is None else _most_promising(s, at, ladder, set())
+    if best is None or found is None or best.request_s <= CLEAR_GAIN * found[1]:
+        return
+    yield from s.measure("layers", found[0], reps=reps(s), spare=2)
 
 
 def may_pin(s: Search, at: Settings) -> bool:
@@ -105,7 +119,7 @@ def pinned_weights(s: Search, at: Settings, spare: int) -> Asking[None]:
     if at.load_mode is LoadMode.NONE or not at.devices or not may_pin(s, at):
         return
     gain = prefill_share(s, point) * PINNED_GAIN_FRAC
-    if gain < LEAST_GAIN_FRAC:
+    if gain < PINNED_LEAST_FRAC:
         return
     spare = min(spare, 1) if gain > CLEAR_GAIN - 1 else spare
     # as it was asked for: other questions about copied weights then know this answer
@@ -124,19 +138,18 @@ def _is_known_to_gain_nothing(s: Search, pinned: Settings, mapped: Point) -> boo
 
 
 def _most_promising(
-    s: Search, at: Settings, ladder: tuple[Rung, ...], best: Point, tried: set[Settings]
+    s: Search, at: Settings, ladder: tuple[Rung, ...], tried: set[Settings]
 ) -> tuple[Settings, float] | None:
-    """Return the unmeasured combination with the least predicted time, if that may win.
+    """Return the unmeasured combination with the least predicted time.
 
     The time is close to linear in layers, so every combination goes with as many as fit.
     """
     model = s.model(ladder)
     found: list[tuple[float, int, Settings]] = []
-    own_top = s.bounds.largest(ladder, at) or 0
-    for order, variant in enumerate(variants(s, at)):
-        top = s.bounds.largest(ladder, variant)
-        if top is not None and variant.n_ubatch < at.n_ubatch and top <= own_top:
-            continue  # a smaller batch is only worth the layers that it makes room for
+    tops: dict[Settings, int | None] = {v: s.bounds.largest(ladder, v) for v in variants(s, at)}
+    for order, (variant, top) in enumerate(tops.items()):
+        if _is_only_smaller(variant, at.n_ubatch, tops):
+            continue
         settings = None if top is None else ladder[top].of(variant)
         guess = None if settings is None else model.predict(settings)
         if settings is None or guess is None or settings in tried:
@@ -147,8 +160,17 @@ def _most_promising(
     if not found:
         return None
     time_s, _, settings = min(found, key=lambda f: f[:2])
-    worth = WORTH_A_SPARE_LOAD if s.loads_left >= MANY_LOADS else WORTH_A_LOAD
-    return (settings, time_s) if time_s <= worth * best.request_s else None
+    return settings, time_s
+
+
+def _is_only_smaller(variant: Settings, n_ubatch: int, tops: Mapping[Settings, int | None]) -> bool:
+    """Whether a larger batch, up to ``n_ubatch``, leaves room for as many layers."""
+    wider = (
+        msgspec.structs.replace(variant, n_ubatch=n)
+        for n in {v.n_ubatch for v in tops}
+        if variant.n_ubatch < n <= n_ubatch
+    )
+    return any((tops.get(w) or 0) >= (tops[variant] or 0) for w in wider)
 
 
 def _moved(settings: Settings, to: Settings) -> Settings:

@@ -70,6 +70,8 @@ def test_pins() -> None:
 
 def test_a_split_is_a_list_of_whole_numbers() -> None:
     """``--tensor-split`` and ``--pin tensor_split=…`` take one number per device, nothing else."""
+    assert parse_pins(["n_gpu_layers=all"], None) == {"n_gpu_layers": "all"}
+    assert parse_pins(["n_gpu_layers=all"], 32) == {"n_gpu_layers": 33}
     assert parse_pins(["tensor_split=3,1"], None) == {"tensor_split": "3,1"}
     for wrong in ("3;1", "", "a,b", "-1,2", "1,"):
         with pytest.raises(UsageProblem):

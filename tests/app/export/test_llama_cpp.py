@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from app.domain.errors import UsageProblem
 from app.domain.settings import KV_TYPES, SETTINGS
 from app.export import export, render
 from tests.fakes.models import make_model
@@ -100,6 +101,18 @@ def test_llama_bench_repeats_the_goal_s_workload() -> None:
     assert options["--device"] == "CUDA0/CUDA1", "a comma would start a second test"
     assert "--ctx-size" not in options
     assert len(exported.notes) == 3
+
+
+@pytest.mark.parametrize("kind", KV_TYPES)
+def test_llama_bench_knows_the_kv_type(kind: str) -> None:
+    """Its list of KV types is shorter than llama-server's: the rest is refused, not written."""
+    profile = with_settings(type_k=kind, type_v="f16")
+    assert kind in FLAGS["llama-server KV types"]
+    if kind in FLAGS["llama-bench KV types"]:
+        assert _options(export(profile, "llama-bench", windows=False))["--cache-type-k"] == kind
+    else:
+        with pytest.raises(UsageProblem, match=kind):
+            export(profile, "llama-bench", windows=False)
 
 
 def test_remote_devices_need_their_addresses() -> None:

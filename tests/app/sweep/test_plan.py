@@ -93,7 +93,7 @@ def test_unrecorded_context_takes_the_next_recorded_one() -> None:
         ({"devices": "gpu0"}, "unknown_pin"),
         ({"n_gpu_layers": 34}, "bad_pin"),
         ({"n_gpu_layers": -1}, "bad_pin"),
-        ({"n_gpu_layers": "all"}, "bad_pin"),
+        ({"n_gpu_layers": "most"}, "bad_pin"),
         ({"flash_attn": "maybe"}, "bad_pin"),
         ({"n_ubatch": 4096}, "ubatch_over_batch"),
         ({"type_v": "q8_0", "flash_attn": "off"}, "v_needs_flash_attn"),
@@ -102,6 +102,12 @@ def test_unrecorded_context_takes_the_next_recorded_one() -> None:
 def test_bad_pins(pinned: dict[str, int | str], code: str) -> None:
     """A pin that the engine could not take is refused by name."""
     assert refused(SweepRequest(pinned=pinned)) == code
+
+
+def test_all_layers_are_the_model_s_own() -> None:
+    """Pinned to all, the layers of this model are meant, the output layer included."""
+    made = plan(SweepRequest(pinned={"n_gpu_layers": "all", "n_threads": 4}))
+    assert made.request.pinned == {"n_gpu_layers": 33, "n_threads": 4}
 
 
 def test_unknown_device_and_type() -> None:

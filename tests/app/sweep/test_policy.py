@@ -108,6 +108,17 @@ def test_pins_are_kept() -> None:
         assert {getattr(a, name) for a in asked} == {value}
 
 
+def test_a_pin_that_cannot_be_is_no_other_answer() -> None:
+    """Pinned layers that run out of memory end in what would fit, not in the CPU's settings."""
+    rig = SimulatedRig(machine(free_bytes=3 * GIB))
+    result = search(rig, SweepRequest(pinned={"n_gpu_layers": "all"}))
+    assert (result.status, result.recommended) == (SweepStatus.FAILED, None)
+    assert result.error is not None
+    assert "n_gpu_layers = 33" in result.error.message
+    most = plan_for(rig).max_n_gpu_layers
+    assert f"At most {most} GPU layers" in result.error.hint
+
+
 @pytest.mark.parametrize("kept", ["headroom_bytes", "reserve_bytes"])
 def test_a_reference_that_takes_what_stays_free_cannot_win(kept: str) -> None:
     """What the user wants left free binds the answer, its knee and every tie; llama.cpp's own
