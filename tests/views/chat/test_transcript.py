@@ -118,6 +118,7 @@ def test_code_has_a_copy_button_for_the_whole_block(transcript: Transcript, qtbo
     transcript.verticalScrollBar().setValue(0)
     settled(transcript, qtbot)
     block = next(w for w in transcript._in_order() if isinstance(w, CodeBlock))
+    assert block.button is not None
     block.button.click()
     assert QApplication.clipboard().text() == code
 
@@ -140,6 +141,7 @@ def test_formula_stays_readable(transcript: Transcript, qtbot: QtBot) -> None:
     texts = [w.toPlainText() for w in text_blocks(transcript)]
     assert texts == ["With $a_1*b_2*c$ we get"]
     block = next(w for w in transcript._in_order() if isinstance(w, CodeBlock))
+    assert block.button is not None
     assert block.text.toPlainText() == "\\[\n x^{2}_{1}\n\\]"
 
 
