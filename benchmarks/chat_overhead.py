@@ -1,166 +1,253 @@
 """Decode speed of a chat against a bare loop with the same sampler chain.
 
-usage: chat_overhead.py [--pairs N] [--tokens N] [--temperature T] [MODEL.gguf]
+usage: chat_overhead.py [--rounds N] [--block N] [--temperature T] [--n-gpu-layers N] [MODEL.gguf]
        without a model: the demo model
 
-Goal: ≥ 99 % of the bare loop (≥ 98 % on a card above 200 tok/s). Both run in this process on one
-context, in turns, each from the same filled cache, and decode the same number of tokens. Ours is
-what the worker does per token: sampling, text, pieces, and a line of the protocol to nowhere. Bare
-is sampling and decoding only, with every Python object made beforehand. Printed are the ratios of
-the pairs, bare time to ours, by the clock and by CPU time (which other programs disturb less).
+Goal: ≥ 99 % of the bare loop (≥ 98 % on a card above 200 tok/s). One answer is decoded in blocks of
+a few tokens, in turns by three loops that share context, cache and sampler chain: bare, ours and
+bare once more. Bare samples and decodes, with every Python object made beforehand; ours is what the
+worker does per token, protocol lines to a reading process included. The engine runs on one thread,
+so that nothing waits for another one. Printed are
+
+- ratios: the two bare blocks' mean time over ours, per round, by the clock and by this thread's CPU
+  time; beside it the control, one bare block over the other. Median, and its 95 % interval from
+  order statistics. A machine that other programs use scatters the rounds.
+- the account: time that each loop spends outside ``llama_decode`` and ``llama_sampler_sample``, per
+  token. What bare spends there is what the watching itself costs, so the difference is ours; as a
+  share of a token it does not depend on what else the machine does.
 """
 
 import argparse
+import math
 import os
+import random
+import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from app.domain.settings import LoadMode, Settings  # noqa: E402 - after the path
+import msgspec  # noqa: E402 - after the path
+
+from app.domain.pacing import Pace  # noqa: E402
+from app.domain.settings import LoadMode, Settings  # noqa: E402
 from app.library import demo_model  # noqa: E402
-from app.sweep.stats import estimate  # noqa: E402
+from app.worker import generate  # noqa: E402
 from app.worker.cancel import CancelFlag  # noqa: E402
 from app.worker.channel import Channel  # noqa: E402
 from app.worker.devices import load_backends  # noqa: E402
-from app.worker.engine import Context, Engine  # noqa: E402
+from app.worker.engine import Engine  # noqa: E402
 from app.worker.enginelog import EngineLog  # noqa: E402
-from app.worker.generate import Generator  # noqa: E402
 from app.worker.native import llama  # noqa: E402
-from app.worker.prompt import tokenize  # noqa: E402
-from app.worker.protocol import ChatMessage, Generate, GenerateFinished, Sampling  # noqa: E402
+from app.worker.prompt import build_prompt  # noqa: E402
+from app.worker.protocol import ChatMessage, Generate, Sampling  # noqa: E402
 from app.worker.sampling import Sampler  # noqa: E402
+from app.worker.writer import Writer  # noqa: E402
 
 PROMPT = "Once upon a time, in a small town by the sea, there lived an old clockmaker who"
 GOAL = 0.99
+N_CTX = 1024
+READER = "import os\nwhile os.read(0, 65536): pass"
 
-Seconds = tuple[float, float]
+
+class Spent(NamedTuple):
+    """Seconds by the clock and of this thread's CPU."""
+
+    clock: float
+    cpu: float
+
+    @classmethod
+    def now(cls) -> "Spent":
+        """Return both clocks."""
+        return cls(time.perf_counter(), time.thread_time())
+
+    def since(self, begin: "Spent") -> "Spent":
+        """Return what passed."""
+        return Spent(self.clock - begin.clock, self.cpu - begin.cpu)
+
+    def each(self, n_tok: int) -> "Spent":
+        """Return the share of one of ``n_tok`` tokens."""
+        return Spent(self.clock / n_tok, self.cpu / n_tok)
 
 
 def main() -> None:
-    """Print the ratio of each pair and its median."""
+    """Print both ratios, their control, and the account."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("model", nargs="?", default=None)
-    parser.add_argument("--pairs", type=int, default=12)
-    parser.add_argument("--tokens", type=int, default=48)
+    parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--block", type=int, default=16)
     parser.add_argument("--temperature", type=float, default=0.8)
     parser.add_argument("--n-gpu-layers", type=int, default=0)
     options = parser.parse_args()
-    model = options.model or demo_model()
-    settings = Settings(
-        n_gpu_layers=options.n_gpu_layers, n_ctx=1024, n_threads=1, load_mode=LoadMode.NONE
+    reader = subprocess.Popen([sys.executable, "-c", READER], stdin=subprocess.PIPE)
+    assert reader.stdin
+    race = Race(
+        str(options.model or demo_model()),
+        Settings(
+            n_gpu_layers=options.n_gpu_layers, n_ctx=N_CTX, n_threads=1, load_mode=LoadMode.NONE
+        ),
+        Sampling(temperature=options.temperature, seed=1),
+        reader.stdin.fileno(),
     )
-    sampling = Sampling(temperature=options.temperature, seed=1)
-    cancel = CancelFlag()
-    channel = Channel(os.open(os.devnull, os.O_WRONLY), cancel)
-    load_backends(None)
-    engine = Engine(EngineLog(channel), cancel)
-    engine.load(str(model), settings, lambda _: None)
-    context = engine.open_context(engine.loaded(), settings)
-    generator = Generator(engine, channel)
-
-    def ours() -> Seconds:
-        return _ours(generator, settings, sampling, options.tokens)
-
-    def bare() -> Seconds:
-        return _bare(context, sampling, options.tokens)
-
-    _report(ours, bare, options.pairs, options.tokens)
+    loads = os.getloadavg() if hasattr(os, "getloadavg") else ()
+    print(f"load of the machine: {' '.join(f'{x:.2f}' for x in loads) or 'unknown'}")
+    in_turns(race, options.rounds, options.block)
+    account(race, max(1, options.rounds // 4), options.block)
     sys.stdout.flush()
+    reader.stdin.close()
+    reader.wait(10)
     os._exit(0)  # drivers may hang at an orderly end
 
 
-def _report(
-    ours: Callable[[], Seconds], bare: Callable[[], Seconds], n_pairs: int, n_tok: int
-) -> None:
-    ours(), bare()  # first use of both shapes
-    ratios: dict[str, list[float]] = {"clock": [], "CPU": []}
-    print(f"{'pair':>4} {'bare ms/tok':>12} {'ours ms/tok':>12} {'clock':>7} {'CPU':>7}")
-    for pair in range(n_pairs):
-        # which one goes first changes, so that a drift of the machine hits both
-        first, second = (ours, bare) if pair % 2 else (bare, ours)
-        one, two = first(), second()
-        mine, other = (one, two) if pair % 2 else (two, one)
-        ratios["clock"].append(other[0] / mine[0])
-        ratios["CPU"].append(other[1] / mine[1])
-        print(
-            f"{pair:4} {1e3 * other[0] / n_tok:12.3f} {1e3 * mine[0] / n_tok:12.3f} "
-            f"{ratios['clock'][-1]:7.4f} {ratios['CPU'][-1]:7.4f}"
+class Race:
+    """One answer that both loops write, a block each in turns."""
+
+    def __init__(self, model: str, settings: Settings, sampling: Sampling, fd: int) -> None:
+        """Load the model and read the prompt; what ours says goes to ``fd``."""
+        cancel = CancelFlag()
+        channel = Channel(fd, cancel)
+        load_backends(None)
+        engine = Engine(EngineLog(channel), cancel)
+        engine.load(model, settings, lambda _: None)
+        messages = (ChatMessage(role="user", content=PROMPT),)
+        self._request = Generate(settings=settings, messages=messages, sampling=sampling)
+        self._generator = generate.Generator(engine, channel)
+        self._cache = self._generator._prepare(engine.loaded(), settings)  # noqa: SLF001
+        self._prompt = build_prompt(engine.loaded(), messages, "text")
+        self._sampler = Sampler(engine.loaded(), sampling, self._prompt.tokens)
+        self._answer = generate._Answer(0, len(self._prompt.tokens), 0)  # noqa: SLF001
+        self._rhythm = generate._Rhythm(Pace(), channel, cancel)  # noqa: SLF001
+        self._writer = Writer(engine.loaded(), self._prompt, (), channel.send)
+        self._one = (llama.llama_token * 1)()
+        self._batch = llama.llama_batch_get_one(self._one, 1)
+
+    def make_room(self, n_tok: int) -> None:
+        """Begin after the prompt again when the context would not hold ``n_tok`` more."""
+        tokens = self._prompt.tokens
+        if not self._cache.tokens or len(self._cache.tokens) + n_tok > N_CTX:
+            self._cache.clear()
+            self._cache.prefill(tokens, len(tokens), lambda *_: len(tokens))
+
+    def ours(self, n_tok: int) -> Spent | None:
+        """Write ``n_tok`` tokens by the chat's own loop; ``None`` = the model ended earlier."""
+        limit = self._answer.n_gen + n_tok
+        request = msgspec.structs.replace(self._request, max_tokens=limit)
+        answer, sampler = self._answer, self._sampler
+        begin = Spent.now()
+        reason = self._generator._decode(  # noqa: SLF001 - the loop itself
+            self._cache, request, answer, sampler, self._rhythm, self._writer
         )
-    for name, values in ratios.items():
-        found = estimate(values)
-        verdict = "reached" if found.median >= GOAL else "missed"
+        spent = Spent.now().since(begin)
+        return spent.each(n_tok) if reason == "length" else None
+
+    def bare(self, n_tok: int) -> Spent:
+        """Sample ``n_tok`` tokens and decode all but the last, as ours does."""
+        handle, one, batch = self._cache.context.handle, self._one, self._batch
+        chain = self._sampler._chain  # noqa: SLF001 - the same chain
+        sample, decode = llama.llama_sampler_sample, llama.llama_decode
+        written = [0] * n_tok
+        begin = Spent.now()
+        written[0] = one[0] = sample(chain, handle, -1)
+        for index in range(1, n_tok):
+            decode(handle, batch)
+            written[index] = one[0] = sample(chain, handle, -1)
+        spent = Spent.now().since(begin)
+        self._cache.tokens += written[:-1]
+        return spent.each(n_tok)
+
+
+def in_turns(race: Race, n_rounds: int, block: int) -> None:
+    """Print the ratios of blocks next to each other."""
+    ours: list[Spent] = []
+    first: list[Spent] = []
+    second: list[Spent] = []
+    order = random.Random(1)  # noqa: S311 - which loop comes first
+    for number in range(n_rounds + 2):
+        race.make_room(3 * block)
+        found: dict[str, Spent | None] = {}
+        for who in order.sample(("bare", "ours", "again"), 3):
+            found[who] = race.ours(block) if who == "ours" else race.bare(block)
+        mine, one, two = found["ours"], found["bare"], found["again"]
+        if number < 2 or mine is None or one is None or two is None:
+            continue  # first use of every shape, or the model ended by itself
+        ours.append(mine)
+        first.append(one)
+        second.append(two)
+    print(f"{len(ours)} rounds of 3 blocks of {block} tokens; one token, bare: ", end="")
+    print(f"{1e3 * median(s.clock for s in first + second):.2f} ms")
+    for name in ("clock", "cpu"):
+        rows = [
+            [float(getattr(spent, name)) for spent in row]
+            for row in zip(ours, first, second, strict=True)
+        ]
+        ratios = [(a + b) / 2 / m for m, a, b in rows]
+        control = [a / b for _, a, b in rows]
+        verdict = "reached" if median(ratios) >= GOAL else "missed"
+        print(f"by {name}: ours {interval(ratios)}, goal {GOAL} {verdict}; ", end="")
+        print(f"control {interval(control)}")
+
+
+def account(race: Race, n_rounds: int, block: int) -> None:
+    """Print what each loop spends outside the engine, per token."""
+    outside: dict[str, list[Spent]] = {"bare": [], "ours": []}
+    inside: list[Spent] = []
+    for number in range(n_rounds + 1):
+        race.make_room(2 * block)
+        for who, each in outside.items():
+            with watched() as engine:
+                spent = race.ours(block) if who == "ours" else race.bare(block)
+            if number and spent is not None:
+                each.append(spent.since(engine().each(block)))
+                inside.append(engine().each(block))
+    for name in ("clock", "cpu"):
+        middle = {who: median(getattr(s, name) for s in all_) for who, all_ in outside.items()}
+        token = median(getattr(s, name) for s in inside)
+        cost = middle["ours"] - middle["bare"]
         print(
-            f"by {name}: {found.median:.4f} of the bare loop "
-            f"({found.low:.4f}–{found.high:.4f}); goal {GOAL} {verdict}"
+            f"account by {name}: outside the engine ours {1e6 * middle['ours']:.1f} µs, "
+            f"bare {1e6 * middle['bare']:.1f} µs per token; inside {1e3 * token:.2f} ms; "
+            f"cost {1e6 * cost:.1f} µs = {100 * cost / token:.3f} % of a token"
         )
 
 
-def _ours(generator: Generator, settings: Settings, sampling: Sampling, n_tok: int) -> Seconds:
-    """Decode by the chat's own loop; only the steps after the first token are timed."""
-    request = Generate(
-        settings=settings,
-        messages=(ChatMessage(role="user", content=PROMPT),),
-        max_tokens=n_tok + 1,
-        sampling=sampling,
-        template="text",
-    )
-    timer = _Timer(generator)
-    finished = timer.run(request)
-    assert finished.n_gen == n_tok + 1, "the model ended by itself: use another seed"
-    return timer.seconds
+@contextmanager
+def watched() -> Iterator[Callable[[], Spent]]:
+    """Sum up what is spent inside the engine's two calls in the block."""
+    sums = [0.0, 0.0]
+    names = ("llama_decode", "llama_sampler_sample")
+    plain = {name: getattr(llama, name) for name in names}
+
+    def timed(call: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*arguments: Any) -> Any:
+            clock, cpu = time.perf_counter(), time.thread_time()
+            result = call(*arguments)
+            sums[1] += time.thread_time() - cpu
+            sums[0] += time.perf_counter() - clock
+            return result
+
+        return run
+
+    for name, call in plain.items():
+        setattr(llama, name, timed(call))
+    try:
+        yield lambda: Spent(sums[0], sums[1])
+    finally:
+        for name, call in plain.items():
+            setattr(llama, name, call)
 
 
-class _Timer:
-    """Notes clock and CPU at the first and the last token of an answer."""
-
-    def __init__(self, generator: Generator) -> None:
-        self._generator = generator
-        self.seconds: Seconds = (0.0, 0.0)
-
-    def run(self, request: Generate) -> GenerateFinished:
-        """Answer ``request``; ``seconds`` is then the time of its decoding."""
-        from app.worker import generate  # noqa: PLC0415 - only its inner class is watched
-
-        marks: list[Seconds] = []
-        plain = generate._Answer.generated  # noqa: SLF001 - a mark at no cost per token
-
-        def noting(answer: object) -> None:
-            plain(answer)  # type: ignore[arg-type]
-            if answer.n_gen in (1, request.max_tokens):  # type: ignore[attr-defined]
-                marks.append((time.perf_counter(), time.process_time()))
-
-        generate._Answer.generated = noting  # type: ignore[method-assign, assignment] # noqa: SLF001
-        try:
-            finished = self._generator.run(request)
-        finally:
-            generate._Answer.generated = plain  # type: ignore[method-assign] # noqa: SLF001
-        self.seconds = (marks[-1][0] - marks[0][0], marks[-1][1] - marks[0][1])
-        return finished
-
-
-def _bare(context: Context, sampling: Sampling, n_tok: int) -> Seconds:
-    """Sample and decode, nothing else."""
-    prompt = tokenize(context.model, PROMPT)
-    llama.llama_memory_clear(context.memory, False)
-    sampler = Sampler(context.model, sampling, prompt)
-    chain, handle = sampler._chain, context.handle  # noqa: SLF001 - the same chain, bare
-    array = (llama.llama_token * len(prompt))(*prompt)
-    llama.llama_decode(handle, llama.llama_batch_get_one(array, len(prompt)))
-    one = (llama.llama_token * 1)()
-    batch = llama.llama_batch_get_one(one, 1)
-    sample, decode = llama.llama_sampler_sample, llama.llama_decode
-    one[0] = sample(chain, handle, -1)
-    begin = time.perf_counter(), time.process_time()
-    for _ in range(n_tok):
-        decode(handle, batch)
-        one[0] = sample(chain, handle, -1)
-    end = time.perf_counter(), time.process_time()
-    sampler.free()
-    return end[0] - begin[0], end[1] - begin[1]
+def interval(values: list[float]) -> str:
+    """Return the median with its 95 % interval from order statistics."""
+    ordered, n = sorted(values), len(values)
+    half = 0.98 * math.sqrt(n)
+    low, high = max(0, math.floor(n / 2 - half)), min(n - 1, math.ceil(n / 2 + half))
+    return f"{median(ordered):.4f} ({ordered[low]:.4f}–{ordered[high]:.4f})"
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from app.worker.batch import Tokens, check_decode
 from app.worker.branches import (
@@ -16,7 +15,6 @@ from app.worker.branches import (
     restore_branch,
     restore_partial,
 )
-from app.worker.cancel import EngineFailure
 from app.worker.engine import Context, Engine
 from app.worker.native import llama
 
@@ -109,7 +107,10 @@ class Cache:
             part = list(tokens[start:stop])
             begin_s = time.perf_counter()
             batch = Tokens([part], len(self.tokens))
-            self._decode(batch.batches(len(part))[0], part)
+            code = llama.llama_decode(self.context.handle, batch.batches(len(part))[0])
+            if code:
+                self._refuse(code)
+            self.tokens += part
             llama.llama_synchronize(self.context.handle)
             size = on_batch(len(part), time.perf_counter() - begin_s)
             start = stop
@@ -122,17 +123,19 @@ class Cache:
         """
         self._one.tokens[0] = token
         self._one.positions[0] = len(self.tokens)
-        self._decode(self._one_batch, (token,))
+        code = llama.llama_decode(self.context.handle, self._one_batch)
+        if code:
+            self._refuse(code)
+        self.tokens.append(token)
 
-    def _decode(self, batch: Any, ids: Sequence[int]) -> None:
+    def _refuse(self, code: int) -> None:
+        """Raise what the return code of a decode means; the cache is as before it, or empty."""
         try:
-            check_decode(llama.llama_decode(self.context.handle, batch), self._engine)
-        except EngineFailure:
+            check_decode(code, self._engine)
+        finally:
             # a part of the batch may be in the cache already
             if not self._cut(len(self.tokens)):
                 self.clear()
-            raise
-        self.tokens += ids
 
     def _rewind(self, length: int) -> int:
         """Go back to ``length`` tokens or to a checkpoint before; return where that is."""

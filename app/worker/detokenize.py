@@ -14,6 +14,11 @@ class TextStream:
         self._held = ""
         self.stopped = False
 
+    @property
+    def has_stop(self) -> bool:
+        """Whether there is a string to watch for."""
+        return bool(self._stop)
+
     def feed(self, piece: bytes) -> str:
         """Return the text that is certain now; sets ``stopped`` at a stop string."""
         return self._release(self._decoder.decode(piece))

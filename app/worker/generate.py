@@ -1,9 +1,8 @@
 """Answers a conversation, token by token, on a context that is kept between answers."""
 
 import math
-import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Protocol
 
 from app.domain.outcome import Outcome
@@ -11,23 +10,20 @@ from app.domain.pacing import Pace, Pacer, batch_tokens
 from app.domain.settings import Settings
 from app.worker.cache import Cache
 from app.worker.cancel import CancelFlag, Cancelled, EngineFailure
-from app.worker.detokenize import TextStream
 from app.worker.engine import Engine, Model
 from app.worker.native import llama
-from app.worker.pieces import Marker, Pieces
-from app.worker.prompt import Prompt, build_prompt, token_bytes, tokenize
+from app.worker.prompt import Prompt, build_prompt, tokenize
 from app.worker.protocol import (
     Generate,
     GenerateFinished,
     GenerateProgress,
     GenerateStarted,
     Message,
-    Token,
 )
 from app.worker.sampling import Sampler
+from app.worker.writer import Writer
 
 _NAP_S = 0.05
-_SPECIAL_WORD = re.compile(r"<[^<>]+>|\[[A-Z_/]+\]")
 
 
 class Link(Protocol):
@@ -103,7 +99,7 @@ class Generator:
     def _answer(self, cache: Cache, prompt: Prompt, request: Generate, answer: "_Answer") -> str:
         sampler = Sampler(cache.context.model, request.sampling, prompt.tokens)
         rhythm = _Rhythm(request.pace, self._link, self._engine.cancel)
-        writer = _Writer(cache.context.model, prompt, request.stop, self._link.send)
+        writer = Writer(cache.context.model, prompt, request.stop, self._link.send)
         try:
             self._prefill(cache, prompt, answer, rhythm)
             return self._decode(cache, request, answer, sampler, rhythm, writer)
@@ -139,7 +135,7 @@ class Generator:
         answer: "_Answer",
         sampler: Sampler,
         rhythm: "_Rhythm",
-        writer: "_Writer",
+        writer: Writer,
     ) -> str:
         """Sample and decode until something ends it; nothing here grows with the answer."""
         handle, n_ctx = cache.context.handle, cache.context.n_ctx_seq
@@ -150,10 +146,10 @@ class Generator:
         while answer.n_gen < limit:
             check()
             token = sampler.sample(handle)
-            answer.generated()
+            now_ns = answer.generated()
             if is_eog(vocab, token) or token in ends:
                 return "stop"
-            writer.write(token, answer.n_gen)
+            has_said = writer.write(token, answer.n_gen, now_ns)
             if writer.stopped:
                 return "stop"
             if answer.n_gen >= limit:
@@ -161,47 +157,12 @@ class Generator:
             if len(cache.tokens) >= n_ctx:
                 return "context_full"
             cache.step(token)
-            rhythm.after_token()
+            if has_said:
+                rhythm.look()
+            if rhythm.is_paced:
+                writer.flush(answer.n_gen)
+                rhythm.rest()
         return "length"
-
-
-class _Writer:
-    """Turns tokens into messages."""
-
-    def __init__(
-        self, model: Model, prompt: Prompt, stop: Iterable[str], send: Callable[[Message], None]
-    ) -> None:
-        self._model = model
-        self._send = send
-        self._stream = TextStream(tuple(stop))
-        self._pieces = Pieces(prompt.markers, prompt.inside)
-        self._borders = _border_texts(prompt.markers)
-
-    @property
-    def stopped(self) -> bool:
-        return self._stream.stopped
-
-    def write(self, token: int, n_tok: int) -> None:
-        data = token_bytes(self._model, token)
-        if not data and self._borders:
-            # control tokens have no text of their own; those that border a part are needed
-            shown = token_bytes(self._model, token, special=True)
-            data = shown if shown in self._borders else b""
-        self._say(self._pieces.feed(self._stream.feed(data)), n_tok)
-
-    def finish(self, n_tok: int) -> None:
-        rest = self._stream.finish()
-        for pieces in (self._pieces.feed(rest) if rest else (), self._pieces.finish()):
-            for kind, text in pieces:
-                self._send(Token(text=text, n_tok=n_tok, kind=kind))
-
-    def _say(self, pieces: Iterable[tuple[str, str]], n_tok: int) -> None:
-        is_silent = True
-        for kind, text in pieces:
-            is_silent = False
-            self._send(Token(text=text, n_tok=n_tok, kind=kind))
-        if is_silent:
-            self._send(Token(text="", n_tok=n_tok))
 
 
 class _Rhythm:
@@ -212,17 +173,21 @@ class _Rhythm:
         self._link = link
         self._cancel = cancel
         self._since_s = time.perf_counter()
+        self.is_paced = self._pacer.duty < 1.0
 
     @property
     def duty(self) -> float:
         return self._pacer.duty
 
-    def after_token(self) -> None:
+    def look(self) -> None:
+        """Take the pace that was asked for meanwhile."""
         pace = self._link.new_pace()
         if pace is not None:
             self._pacer.set(pace)
-        if self._pacer.duty < 1.0:
-            self.worked(time.perf_counter() - self._since_s)
+            self.is_paced = self._pacer.duty < 1.0
+
+    def rest(self) -> None:
+        self.worked(time.perf_counter() - self._since_s)
 
     def worked(self, seconds: float) -> None:
         pause_s = self._pacer.after(seconds)
@@ -247,11 +212,13 @@ class _Answer:
         self.prefill_ns = 0
         self.n_gen = 0
 
-    def generated(self) -> None:
+    def generated(self) -> int:
+        """Count a token; return the time it came at."""
         self.n_gen += 1
         self._last_ns = time.perf_counter_ns()
         if self._first_ns is None:
             self._first_ns = self._last_ns
+        return self._last_ns
 
     def finish(self, reason: str) -> GenerateFinished:
         first_ns = self._first_ns
@@ -264,13 +231,6 @@ class _Answer:
             prefill_ns=self.prefill_ns,
             decode_ns=0 if first_ns is None else self._last_ns - first_ns,
         )
-
-
-def _border_texts(markers: Iterable[Marker]) -> frozenset[bytes]:
-    """Return the words that markers are made of, as single tokens spell them."""
-    texts = "".join(m.open + m.close for m in markers)
-    words = _SPECIAL_WORD.findall(texts) + [t for m in markers for t in (m.open, m.close) if t]
-    return frozenset(w.encode() for w in [*words, "<|constrain|>"]) if words else frozenset()
 
 
 def _stop_tokens(model: Model, stop: Iterable[str]) -> frozenset[int]:

@@ -15,6 +15,7 @@ from app.domain.outcome import Outcome
 from app.domain.pacing import Pace
 from app.rig.process import Launch, WorkerProcess, drain, start_worker
 from app.worker import protocol
+from app.worker.writer import MIN_GAP_NS
 from tests.fakes.chat_models import (
     FAMILIES,
     GREEDY,
@@ -87,21 +88,38 @@ WRITTEN = {
 def test_stream_of_a_family_is_as_recorded(
     worker: WorkerProcess, tmp_path: Path, family: str
 ) -> None:
-    """Every event of an answer, forced by a grammar, is as in the golden transcript."""
+    """Every event of an answer, forced by a grammar, is as in the golden transcript.
+
+    How many tokens go into one message depends on the clock, so the text of one kind is joined.
+    """
     load(worker, chat_model(tmp_path / "tiny.gguf", family))
     request = question("first", "an answer", "second", sampling=by_grammar(WRITTEN[family]))
     finished, seen = answer(worker, request)
     assert finished.reason == "stop"
-    lines = [_without_times(m) for m in (*seen, finished)]
+    said = [protocol.Token(text=text, n_tok=0, kind=kind) for kind, text in pieces(seen)]
+    before = [m for m in seen if not isinstance(m, protocol.Token)]
+    lines = [_without_times(m) for m in (*before, *said, finished)]
     golden = (GOLDEN / f"{family}.ndjson").read_text(encoding="utf-8").splitlines()
     assert lines == golden
 
 
 def _without_times(message: protocol.Reply) -> str:
     fields = msgspec.to_builtins(message)
-    for name in ("v", "seq", "t_ns", "ttft_ns", "prefill_ns", "decode_ns"):
+    for name in ("v", "seq", "t_ns", "n_tok", "ttft_ns", "prefill_ns", "decode_ns"):
         fields.pop(name, None)
     return json.dumps(fields, ensure_ascii=False)
+
+
+def test_fast_tokens_share_messages(worker: WorkerProcess, tmp_path: Path) -> None:
+    """Tokens faster than the eye cost 30 messages a second at most, and none of them is lost."""
+    load(worker, chat_model(tmp_path / "tiny.gguf"))
+    text = "faster than anybody reads " * 12
+    finished, seen = answer(worker, question("x", sampling=by_grammar(text)))
+    said = [m for m in seen if isinstance(m, protocol.Token)]
+    # one at the start, one whenever the gap is over, one at the end
+    assert len(said) <= 2 + finished.decode_ns // MIN_GAP_NS
+    assert [m.n_tok for m in said] == sorted({m.n_tok for m in said})
+    assert list(pieces(seen)) == [("answer", text)]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
