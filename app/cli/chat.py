@@ -28,7 +28,7 @@ from app.domain.settings import Settings
 from app.domain.units import format_bytes
 from app.session import Chat, Session
 from app.session.power_views import EnergyReport
-from app.worker.protocol import SAMPLING_RANGES, Sampling
+from app.worker.protocol import SAMPLING_RANGES, SEED_RANGE, Sampling
 
 NAME = "chat"
 HELP = "chat with a model on its best known settings"
@@ -100,7 +100,8 @@ def run(args: argparse.Namespace, session: Session) -> int:
             "json_of_conversation", "--json prints one answer", "Say what to answer: --prompt TEXT."
         )
     chat = session.chat(args.model, args.profile)
-    chat.template, chat.stop = args.template, tuple(args.stop)
+    chat.template = "" if args.template == "model" else args.template
+    chat.stop = tuple(args.stop)
     apply_power(args, session.power)
     with chat:
         console = progress_console()
@@ -125,6 +126,10 @@ def sampling_of(args: argparse.Namespace) -> Sampling:
         if not low <= value <= high:  # not a number is in no range
             option = "--" + name.replace("_", "-")
             raise UsageProblem("bad_setting", f"{option}: {value} is not from {low} to {high}")
+    low, high = SEED_RANGE
+    if args.seed is not None and not low <= args.seed <= high:
+        message = f"--seed: {args.seed} is not from {low} to {high}"
+        raise UsageProblem("bad_setting", message, "Leave it out for another answer each time.")
     return Sampling(
         temperature=args.temperature,
         top_k=args.top_k,

@@ -184,7 +184,7 @@ class Commands:
 
     def _template(self, name: str) -> None:
         if name:
-            self.chat.template = "" if name == "model" else name
+            self.chat.choose_template("" if name == "model" else name)
         self._say(f"Prompts are written by: {self.chat.template or 'the model itself'}")
 
     def _list(self, words: str) -> None:

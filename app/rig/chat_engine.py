@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Iterator
 
-from app.domain.errors import EnvironmentProblem, ErrorInfo
+from app.domain.errors import EnvironmentProblem, ErrorInfo, UsageProblem
 from app.domain.events import (
     ChatEvent,
     GenerationFinished,
@@ -46,6 +46,7 @@ class ChatEngine:
         effective: Settings the engine took, once started.
         template: Who wrote the last prompt: ``model``, ``text`` or a built-in template's name.
         pace: How much of the time to work; may be set by any thread at any time.
+        templates: Names of the built-in templates, once a worker runs; empty = not known.
     """
 
     def __init__(self, launch: Launch | None = None) -> None:
@@ -53,22 +54,31 @@ class ChatEngine:
         self.effective: Settings | None = None
         self.template: str | None = None
         self.pace = Pace()
+        self.templates: tuple[str, ...] = ()
         self._launch = launch or Launch()
         self._worker: WorkerProcess | None = None
         self._settings: Settings | None = None
         self._model_bytes = 0
 
-    def start(self, model: ModelSpec, settings: Settings) -> Iterator[TrialProgress]:
+    def start(
+        self, model: ModelSpec, settings: Settings, template: str = ""
+    ) -> Iterator[TrialProgress]:
         """Load ``model``, ending an earlier one; closing the generator cancels.
 
+        Args:
+            model: What to load.
+            settings: On which settings.
+            template: Chat template that is going to be used, as in ``generate``.
+
         Raises:
+            UsageProblem: The engine has no such template; nothing was loaded then.
             EnvironmentProblem: The engine cannot be had or does not load it.
         """
         self.close()
         self._settings, self._model_bytes = settings, model.file_bytes
         frac: float | None = None
         try:
-            for reply in self._load(model, settings):
+            for reply in self._load(model, settings, template):
                 frac = reply.frac if isinstance(reply, protocol.LoadProgress) else frac
                 yield TrialProgress(phase="load" if self._worker else "start", frac=frac)
         except WorkerEnd as end:
@@ -199,8 +209,23 @@ class ChatEngine:
             message = "The text is larger than 1 MiB."
             raise EnvironmentProblem("text_too_long", message, "Use a shorter one.") from error
 
-    def _load(self, model: ModelSpec, settings: Settings) -> Generator[Reply | None, None, None]:
+    def check_name(self, template: str) -> None:
+        """Refuse the name of a chat template that the engine does not have.
+
+        Raises:
+            UsageProblem: It has none of that name.
+        """
+        if template and template != "text" and self.templates and template not in self.templates:
+            message = f"There is no built-in chat template {template!r}."
+            known = ", ".join(("text", *self.templates))
+            raise UsageProblem("unknown_template", message, f"Known: {known}.")
+
+    def _load(
+        self, model: ModelSpec, settings: Settings, template: str
+    ) -> Generator[Reply | None, None, None]:
         self._worker = yield from start_worker(self._launch)
+        self.templates = self._worker.chat_templates
+        self.check_name(template)
         request = protocol.Load(model_path=model.path, settings=settings)
         reply = yield from self._worker.ask(request, "load", self._silence_s)
         if not isinstance(reply, protocol.LoadFinished):

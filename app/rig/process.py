@@ -100,6 +100,7 @@ class WorkerProcess:
         self.budgets = launch.budgets
         self._pins = launch.pins or ()
         self.engine: EngineInfo | None = None
+        self.chat_templates: tuple[str, ...] = ()
         self.is_suspect = False
         try:
             self._process = subprocess.Popen(
@@ -147,7 +148,7 @@ class WorkerProcess:
                     gone = missing_card(self._pins, hello.engine)
                     if gone is not None:
                         raise WorkerRefused(gone)
-                    self.engine = hello.engine
+                    self.engine, self.chat_templates = hello.engine, hello.chat_templates
                     return hello.engine
                 case Failed() as failed:
                     raise WorkerRefused(failed)

@@ -171,6 +171,15 @@ class Chat:
         with self._lock:
             return self._engine.check_template(self.template)
 
+    def choose_template(self, name: str) -> None:
+        """Have another template write the prompts; ``name`` as in ``template``.
+
+        Raises:
+            UsageProblem: The engine has no such template.
+        """
+        self._engine.check_name(name)
+        self.template = name
+
     def set_pace(self, pace: Pace) -> None:
         """Work at another pace from the next token on; callable from any thread."""
         self._engine.pace = pace
@@ -221,7 +230,7 @@ class Chat:
             self._is_holding = True
         is_loaded = False
         try:
-            load = self._engine.start(self.spec, self._asked)
+            load = self._engine.start(self.spec, self._asked, self.template)
             if self._landing is None:
                 yield from load
             else:

@@ -39,6 +39,7 @@ from app.worker.replies import (
 )
 from app.worker.requests import (
     SAMPLING_RANGES,
+    SEED_RANGE,
     Cancel,
     ChatMessage,
     CheckOutput,
@@ -62,6 +63,7 @@ __all__ = [
     "NO_BREAKDOWN",
     "PROTOCOL_VERSION",
     "SAMPLING_RANGES",
+    "SEED_RANGE",
     "Bye",
     "Cancel",
     "ChatMessage",

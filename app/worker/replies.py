@@ -11,12 +11,16 @@ from app.worker.message import Message
 
 
 class Hello(Message, frozen=True, kw_only=True, tag="hello"):
-    """First line of a child."""
+    """First line of a child.
+
+    ``chat_templates`` names the engine's built-in ones; empty = it does not say.
+    """
 
     protocol: int
     app_version: str
     pid: int
     engine: EngineInfo
+    chat_templates: tuple[str, ...] = ()
 
 
 class LoadStarted(Message, frozen=True, kw_only=True, tag="load.started"):

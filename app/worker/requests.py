@@ -63,6 +63,9 @@ SAMPLING_RANGES = {
 }
 """What each number of a sampler chain may be, ends included."""
 
+SEED_RANGE = (0, (1 << 32) - 2)
+"""Seeds that repeat an answer; the next one means "another each time" to llama.cpp."""
+
 
 class Sampling(Record, frozen=True, kw_only=True):
     """llama.cpp's sampler chain; ``temperature`` 0 is greedy, ``seed`` ``None`` is random.

@@ -14,7 +14,7 @@ from app.domain.outcome import Outcome
 from app.worker.cancel import EngineFailure
 from app.worker.engine import Model
 from app.worker.native import llama
-from app.worker.protocol import SAMPLING_RANGES, Sampling
+from app.worker.protocol import SAMPLING_RANGES, SEED_RANGE, Sampling
 
 _MIN_KEEP = 1
 _DRY_BREAKERS = (b"\n", b":", b'"', b"*")
@@ -120,7 +120,8 @@ def _samplers(model: Model, sampling: Sampling) -> list[Any]:
         )
     if sampling.temperature <= 0:
         return [*chosen, llama.llama_sampler_init_greedy()]
-    seed = random.getrandbits(32) if sampling.seed is None else sampling.seed & 0xFFFFFFFF
+    drawn = min(random.getrandbits(32), SEED_RANGE[1])
+    seed = drawn if sampling.seed is None else sampling.seed
     chosen.append(llama.llama_sampler_init_top_k(sampling.top_k))
     chosen.append(llama.llama_sampler_init_top_p(sampling.top_p, _MIN_KEEP))
     chosen.append(llama.llama_sampler_init_min_p(sampling.min_p, _MIN_KEEP))
@@ -153,8 +154,8 @@ def _grammar(model: Model, sampling: Sampling) -> Any:
 
 
 def _check(sampling: Sampling) -> None:
-    for name, (low, high) in SAMPLING_RANGES.items():
+    for name, (low, high) in {**SAMPLING_RANGES, "seed": SEED_RANGE}.items():
         value = getattr(sampling, name)
-        if not low <= value <= high:  # not a number is in no range
+        if value is not None and not low <= value <= high:  # not a number is in no range
             message = f"{name} is {json.dumps(value)}; it must be from {low} to {high}."
             raise EngineFailure(Outcome.UNSUPPORTED, "bad_sampling", message)

@@ -19,7 +19,7 @@ from app.worker.channel import Channel
 from app.worker.engine import Context, Engine
 from app.worker.enginelog import EngineLog
 from app.worker.generate import Generator
-from app.worker.prompt import build_prompt, tokenize
+from app.worker.prompt import build_prompt, builtin_names, tokenize
 from app.worker.protocol import (
     NO_BREAKDOWN,
     PROTOCOL_VERSION,
@@ -82,7 +82,10 @@ def serve(
     except EngineFailure as failure:
         channel.send(Failed(outcome=failure.outcome, error=failure.error))
         return EXIT_NO_ENGINE
-    hello = Hello(protocol=PROTOCOL_VERSION, app_version=version(), pid=os.getpid(), engine=info)
+    hello = Hello(
+        protocol=PROTOCOL_VERSION, app_version=version(), pid=os.getpid(), engine=info,
+        chat_templates=tuple(builtin_names()),
+    )  # fmt: skip
     channel.send(hello)
     worker = Worker(channel, Engine(log, cancel), log)
     worker.run()

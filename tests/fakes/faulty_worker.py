@@ -63,7 +63,12 @@ class FaultyWorker:
     def serve(self) -> None:
         """Answer requests until shutdown or the end of stdin."""
         self.reach("hello")
-        self.send(protocol.Hello(protocol=1, app_version="0", pid=os.getpid(), engine=self.engine))
+        self.send(
+            protocol.Hello(
+                protocol=1, app_version="0", pid=os.getpid(), engine=self.engine,
+                chat_templates=("chatml",),
+            )
+        )  # fmt: skip
         for line in sys.stdin.buffer:
             request = protocol.decode_request(line)
             if isinstance(request, protocol.Shutdown):

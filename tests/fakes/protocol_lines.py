@@ -65,7 +65,13 @@ REQUESTS: list[protocol.Message] = [
     protocol.Shutdown(),
 ]
 REPLIES: list[protocol.Message] = [
-    protocol.Hello(protocol=1, app_version="0.1.0", pid=4242, engine=_ENGINE),
+    protocol.Hello(
+        protocol=1,
+        app_version="0.1.0",
+        pid=4242,
+        engine=_ENGINE,
+        chat_templates=("chatml", "llama3"),
+    ),
     protocol.LoadStarted(),
     protocol.LoadProgress(frac=0.5),
     protocol.LoadFinished(requested=SETTINGS, effective=SETTINGS, elapsed_ns=1_200_000_000),

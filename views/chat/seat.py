@@ -107,6 +107,7 @@ class Seat:
     def _load(self) -> Iterator[ChatEvent]:
         chat = self._session.chat(self.choice.model, self.choice.profile_id)
         self._held.callback(chat.close)
+        chat.template, chat.stop = self.template, self.stop
         yield from chat.load()
         yield from self._try_template(chat)
         profiles = (p for p in self._session.profiles() if p.id == chat.profile_id)
@@ -125,7 +126,6 @@ class Seat:
 
     def _try_template(self, chat: ChatPort) -> Iterator[ChatEvent]:
         """Try two short turns, once per model and template."""
-        chat.template, chat.stop = self.template, self.stop
         key = (chat.spec.fingerprint, self.template)
         if key in self._tried:
             return

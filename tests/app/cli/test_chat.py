@@ -39,6 +39,10 @@ class Talk(ScriptedEngine):
     def idle_left_s(self) -> None:
         """Never unload."""
 
+    def choose_template(self, name: str) -> None:
+        """Take the name of any template."""
+        self.template = name
+
     def tokenize(self, text: str) -> int:
         """Return one token per word."""
         return len(text.split())
@@ -273,6 +277,8 @@ def test_json_without_a_prompt_is_refused(
         ("--top-p", "5"),
         ("--top-k", "99999999999999"),
         ("--repeat-penalty", "0"),
+        ("--seed", "-1"),
+        ("--seed", "4294967295"),
     ],
 )
 def test_options_that_mean_nothing_are_refused(

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from app.domain.errors import EnvironmentProblem
+from app.domain.errors import EnvironmentProblem, UsageProblem
 from app.domain.events import ChatEvent, GenerationFinished, TokenGenerated
 from app.domain.settings import Settings
 from app.rig.chat_engine import ChatEngine
@@ -87,6 +87,25 @@ def test_conversation_beyond_the_protocol_is_refused(engines: list[ChatEngine]) 
     assert end.error
     assert end.error.code == "conversation_too_long"
     assert split(engine.generate(QUESTION))[1].reason == "stop"
+
+
+def test_unknown_template_is_refused_before_the_model_is_loaded(engines: list[ChatEngine]) -> None:
+    """The list of templates comes with the engine: a name that is not on it costs no load."""
+    engines.append(ChatEngine(faulty("abort@load")))
+    with pytest.raises(UsageProblem) as caught:
+        for _ in engines[-1].start(MODEL, SETTINGS, "chatlm"):
+            pass
+    assert caught.value.info.code == "unknown_template"
+    assert "chatml" in caught.value.info.hint
+
+
+@pytest.mark.parametrize("template", ["", "text", "chatml"])
+def test_known_templates_are_taken(engines: list[ChatEngine], template: str) -> None:
+    """The model's own, none, and those of the engine."""
+    engines.append(ChatEngine(faulty()))
+    for _ in engines[-1].start(MODEL, SETTINGS, template):
+        pass
+    assert engines[-1].is_running
 
 
 def test_failed_load_is_a_problem(engines: list[ChatEngine]) -> None:
