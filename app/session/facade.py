@@ -13,8 +13,9 @@ from app.domain.settings import Settings
 from app.domain.sweep import GOAL_WORKLOADS, BudgetName, Goal, SweepRequest, SweepResult
 from app.domain.trial import TrialRequest
 from app.export import Command, export
-from app.rig.lease import Lease
+from app.rig.lease import Lease, Room
 from app.rig.process import Launch
+from app.session.beside import room
 from app.session.capsweep import CapsEvent
 from app.session.check import CommandChecked
 from app.session.choosing import Chosen, choose, profile_for
@@ -316,20 +317,27 @@ class Session:
     def chat(self, model: str, profile_id: str | None = None) -> Chat:
         """Return a chat, not loaded yet, on a profile, the model's newest one, or defaults."""
         chosen = self._chosen(model, profile_id)
-        landing, here = self._landing(chosen), self._here
-        return Chat(*chosen, power=self.power, landing=landing, after_death=here.look_after_death)
+        return Chat(
+            *chosen, lease=Lease("chat", room=self._room(chosen)), power=self.power,
+            landing=self._landing(chosen), after_death=self._here.look_after_death,
+        )  # fmt: skip
 
     def serve(self, model: str, profile_id: str | None = None) -> Server:
         """Return a local OpenAI-compatible server on the same settings as ``chat``, not begun."""
         chosen = self._chosen(model, profile_id)
-        landing, here = self._landing(chosen), self._here
-        return Server(*chosen, power=self.power, landing=landing, after_death=here.look_after_death)
+        return Server(
+            *chosen, lease=Lease("serve", room=self._room(chosen)), power=self.power,
+            landing=self._landing(chosen), after_death=self._here.look_after_death,
+        )  # fmt: skip
 
     def close(self) -> None:
         """Put limits back, stop telemetry and close the store."""
         self.power.end()
         self._here.close()
         self._kept.close()
+
+    def _room(self, chosen: Chosen) -> Room:
+        return room(lambda: self.estimate(chosen.spec, chosen.settings).estimate)
 
     def _landing(self, chosen: Chosen) -> Landing:
         return landing_of(chosen.spec, chosen.settings, self._scene(), self._here.window)

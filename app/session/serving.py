@@ -14,6 +14,7 @@ from app.rig.lease import Lease
 from app.rig.process import Launch
 from app.rig.serving import serve_model
 from app.session.aftermath import LookAfterDeath, explained, nothing_seen
+from app.session.beside import shared_note
 from app.session.landing import Landing
 from app.session.power import Power
 
@@ -79,9 +80,13 @@ class Server:
                 token=self.token,
                 pace=lambda: self._pace,
             )
+            power = self._power
+            if self._lease.beside is not None:
+                # two governors would undo each other's changes
+                power, self.notes = None, (*self.notes, shared_note(self._lease.beside))
             with closing(events):
                 landed = events if self._landing is None else self._landed(events, self._landing)
-                told = landed if self._power is None else self._governed(landed, self._power)
+                told = landed if power is None else self._governed(landed, power)
                 for event in told:
                     yield self._explained(event)
 

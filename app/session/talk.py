@@ -30,6 +30,7 @@ from app.session.aftermath import (
     explained_problem,
     nothing_seen,
 )
+from app.session.beside import shared_note
 from app.session.landing import Landing
 from app.session.power import Power
 from app.worker.protocol import ChatMessage, Sampling, TemplateChecked, TokenizeFinished
@@ -41,8 +42,8 @@ class Chat:
     """A loaded model. A context manager: leaving it unloads the model.
 
     It holds the devices while the model is loaded, so that a search that is started meanwhile
-    says what they are busy with. One thread at a time answers; ``unload_if_idle`` may be called
-    by any.
+    says what they are busy with; another model may share them where both fit. One thread at a
+    time answers; ``unload_if_idle`` may be called by any.
 
     Attributes:
         spec: The model.
@@ -231,6 +232,7 @@ class Chat:
         is_loaded = False
         try:
             load = self._engine.start(self.spec, self._asked, self.template)
+            self.notes = self._first_notes
             if self._landing is None:
                 yield from load
             else:
@@ -245,7 +247,10 @@ class Chat:
         self._is_idle = False
         self.settings = self._engine.effective or self.settings
         self._used_s = self._clock_s()
-        if self.power is not None:
+        if self._lease.beside is not None:
+            # two governors would undo each other's changes
+            self.notes = (*self.notes, shared_note(self._lease.beside))
+        elif self.power is not None:
             self._keeper = self.power.begin(self.spec, self.settings, self.set_pace)
 
     def _explained(self, event: ChatEvent) -> ChatEvent:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.domain.errors import EnvironmentProblem
-from app.rig.lease import Lease
+from app.rig.lease import Holder, Lease
 
 _HOLD = """
 import sys
@@ -89,3 +89,53 @@ def test_folder_that_cannot_be_written_is_explained(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentProblem) as caught, Lease("tune", tmp_path / "no" / "lock"):
         pass
     assert caught.value.info.code == "not_writable"
+
+
+def shared(path: Path, asked: list[Holder], *, fits: bool = True) -> Lease:
+    """Return a lease that notes whom it is asked to share with."""
+
+    def room(first: Holder) -> None:
+        asked.append(first)
+        if not fits:
+            raise EnvironmentProblem("busy", "no room", "")
+
+    return Lease("serve", path, room=room)
+
+
+def test_two_share_where_both_fit_and_a_third_does_not(tmp_path: Path) -> None:
+    """The second one is asked about its room and knows who was there; two are the most."""
+    path, asked = tmp_path / "devices.lock", list[Holder]()
+    with shared(path, asked) as first:
+        assert first.beside is None
+        with shared(path, asked) as second:
+            assert second.beside == asked[0]
+            with pytest.raises(EnvironmentProblem) as caught, shared(path, asked):
+                pass
+    assert caught.value.info.code == "busy"
+    assert len(asked) == 1
+    with shared(path, asked) as again:
+        assert again.beside is None
+
+
+def test_one_without_room_leaves_the_place_free(tmp_path: Path) -> None:
+    """A refused one holds nothing: the next that fits gets in."""
+    path, asked = tmp_path / "devices.lock", list[Holder]()
+    with shared(path, asked):
+        with pytest.raises(EnvironmentProblem), shared(path, asked, fits=False):
+            pass
+        with shared(path, asked) as second:
+            assert second.beside is not None
+
+
+@pytest.mark.parametrize("n_held", [1, 2])
+def test_a_measurement_shares_with_nobody(tmp_path: Path, n_held: int) -> None:
+    """It starts beside no model, whichever place that has, and no model starts beside it."""
+    path, asked = tmp_path / "devices.lock", list[Holder]()
+    with shared(path, asked) as first, shared(path, asked):
+        if n_held == 1:
+            first.__exit__(None, None, None)
+        with pytest.raises(EnvironmentProblem), Lease("tune", path):
+            pass
+    with Lease("tune", path), pytest.raises(EnvironmentProblem) as caught, shared(path, []):
+        pass
+    assert "tune" in caught.value.info.message
