@@ -154,7 +154,7 @@ class Jobs(QObject):
         """Start with no job."""
         super().__init__(parent)
         self._running: list[Job] = []
-        self._engine = threading.Lock()
+        self._places = (threading.Lock(), threading.Lock())
         self._calls = threading.Lock()
 
     def start(
@@ -181,19 +181,33 @@ class Jobs(QObject):
         return self.start(kind, work)
 
     @contextmanager
-    def engine_turn(self, cancel: threading.Event) -> Iterator[bool]:
-        """Wait for the engine, on a job's thread: search and chat cannot use it at once.
+    def engine_turn(self, cancel: threading.Event, *, shares: bool = False) -> Iterator[bool]:
+        """Wait for the engine, on a job's thread: a search uses it alone.
 
         Yields ``False`` when the job was cancelled while it waited.
+
+        Args:
+            cancel: Ends the waiting.
+            shares: One other that shares may use the engine, too (the lease asks for the room).
         """
-        while not self._engine.acquire(timeout=TURN_POLL_S):
-            if cancel.is_set():
+        while not (held := self._take(shares=shares)):
+            if cancel.wait(TURN_POLL_S):
                 yield False
                 return
         try:
             yield True
         finally:
-            self._engine.release()
+            for place in held:
+                place.release()
+
+    def _take(self, *, shares: bool) -> list[threading.Lock]:
+        """Take one place of the engine, or all; return none where that cannot be now."""
+        free = [place for place in self._places if place.acquire(blocking=False)]
+        wanted = 1 if shares else len(self._places)
+        kept = free[:wanted] if len(free) >= wanted else []
+        for place in free[len(kept) :]:
+            place.release()
+        return kept
 
     def running(self, kind: str | None = None) -> tuple[Job, ...]:
         """Return the running jobs, or those of one kind."""

@@ -37,6 +37,8 @@ class Holder(Record, frozen=True, kw_only=True):
     @property
     def words(self) -> str:
         """How it is named to the user."""
+        if self.pid == os.getpid():
+            return f"this RigTune itself ({self.purpose})"
         detail = f" ({self.purpose}, process {self.pid})" if self.pid else ""
         return f"another RigTune{detail}"
 

@@ -116,6 +116,24 @@ def test_latest_drops_what_was_overtaken(qtbot: QtBot) -> None:
     assert seen == ["new"]
 
 
+def test_two_that_share_have_the_engine_and_a_search_waits_for_both() -> None:
+    """A chat beside a server; what needs the engine alone gives up when it is cancelled."""
+    jobs, cancel = Jobs(), threading.Event()
+    cancel.set()
+    with (
+        jobs.engine_turn(cancel, shares=True) as first,
+        jobs.engine_turn(cancel, shares=True) as second,
+        jobs.engine_turn(cancel, shares=True) as third,
+    ):
+        assert (first, second, third) == (True, True, False)
+    with jobs.engine_turn(cancel, shares=True), jobs.engine_turn(cancel) as alone:
+        assert not alone
+    with jobs.engine_turn(cancel) as alone:
+        assert alone
+        with jobs.engine_turn(cancel, shares=True) as beside:
+            assert not beside
+
+
 def test_engine_goes_to_one_job_at_a_time(qtbot: QtBot) -> None:
     """A chat must wait for the search to end, and give up when it is cancelled."""
     jobs = Jobs()

@@ -14,6 +14,8 @@ from views.chat.turns import ChatReady, TemplateTried
 from views.chat.watch import Watch
 from views.port import ChatPort, SessionPort
 
+WAIT_S = 0.1
+
 
 class Seat:
     """Answers like a loaded model, and loads it first where it is not. One thread only.
@@ -82,19 +84,30 @@ class Seat:
         if self._is_seated():
             return None
         self.leave()
-        if self._jobs.running("search") or self._jobs.running("serve"):
+        if self._jobs.running("search"):
             yield TrialProgress(phase="wait")
-        if not self._held.enter_context(self._jobs.engine_turn(self._stopping)):
-            self._held.close()
-            return None
-        try:
-            yield from self._load()
-        except EnvironmentProblem as problem:
-            return problem.info
-        finally:
-            if self._chat is None:
-                self._held.close()
-        return None
+        while True:
+            try:
+                if self._held.enter_context(self._jobs.engine_turn(self._stopping, shares=True)):
+                    yield from self._load()
+            except EnvironmentProblem as problem:
+                if problem.info.code != "busy" or not self._jobs.running("serve"):
+                    return problem.info
+            else:
+                return None
+            finally:
+                if self._chat is None:
+                    self._held.close()
+            if not (yield from self._server_left()):
+                return None
+
+    def _server_left(self) -> Generator[ChatEvent, None, bool]:
+        """Wait until our server, which leaves no room, has ended; ``False`` = stopped first."""
+        while self._jobs.running("serve"):
+            yield TrialProgress(phase="wait")
+            if self._stopping.wait(WAIT_S):
+                return False
+        return True
 
     def _is_seated(self) -> bool:
         """Whether what is chosen is loaded; a profile may have been found by the model's name."""

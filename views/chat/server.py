@@ -180,7 +180,9 @@ def _serve(
 ) -> Iterator[object]:
     """Serve until cancelled; runs on a job's thread."""
     yield TrialProgress(phase="wait")
-    with jobs.engine_turn(cancel) as is_ours:
+    with jobs.engine_turn(cancel):
+        pass  # a chat that gives the memory back is waited for; later ones may share it
+    with jobs.engine_turn(cancel, shares=True) as is_ours:
         if not is_ours:
             return
         server = session.serve(choice.model, choice.profile_id)

@@ -1,5 +1,7 @@
-"""The server's panel: address, token, requests, stop; one engine at a time."""
+"""The server's panel: address, token, requests, stop; a chat beside it where both fit."""
 
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -41,18 +43,34 @@ def test_server_that_does_not_start_is_said(
     assert not chat.server.start.isHidden()
 
 
-def test_message_waits_for_the_server_and_can_be_stopped(
-    chat: ChatPage, user: User, qtbot: QtBot
+def test_message_is_answered_beside_the_server(
+    chat: ChatPage, session: FakeSession, user: User, qtbot: QtBot
 ) -> None:
-    """One engine at a time: the wait is said and can be given up; the question stays."""
+    """Where both fit, nobody has to stop the server to chat."""
     chat.with_server.setChecked(True)
     chat.server.start.click()
     qtbot.waitUntil(lambda: "40404" in chat.server.address.text())
+    QTest.keyClicks(chat.composer.field, "one")
+    QTest.keyClick(chat.composer.field, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: user.texts() == [("user", "one"), ("assistant", ANSWER)])
+    assert chat.server.is_running
+    chat.server.stop.click()
+    user.settle()
+
+
+def test_message_waits_for_a_server_that_leaves_no_room_and_can_be_stopped(
+    chat: ChatPage, session: FakeSession, user: User, qtbot: QtBot
+) -> None:
+    """The wait is said and can be given up; the question stays."""
+    chat.with_server.setChecked(True)
+    chat.server.start.click()
+    qtbot.waitUntil(lambda: "40404" in chat.server.address.text())
+    session.problem = EnvironmentProblem("busy", "It does not fit beside it.", "End the other.")
     user.say("one", waits=False)
     qtbot.waitUntil(lambda: "the server uses it" in chat.state.text)
     chat.composer.stop.click()
     qtbot.waitUntil(lambda: not chat.scene.is_answering)
-    assert user.texts() == [("user", "one")]
+    qtbot.waitUntil(lambda: user.texts() == [("user", "one")])
     chat.server.stop.click()
     user.settle()
 
