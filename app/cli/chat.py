@@ -11,7 +11,14 @@ from app.chat.overflow import Overflow
 from app.chat.selftest import Trial
 from app.chat.thread import Thread
 from app.cli.chat_commands import Commands
-from app.cli.chat_screen import Interrupts, read_message, remember, show_end, write_answer
+from app.cli.chat_screen import (
+    Interrupts,
+    orderly_end,
+    read_message,
+    remember,
+    show_end,
+    write_answer,
+)
 from app.cli.output import (
     EXIT_DONE,
     EXIT_PARTIAL,
@@ -103,7 +110,7 @@ def run(args: argparse.Namespace, session: Session) -> int:
     chat.template = "" if args.template == "model" else args.template
     chat.stop = tuple(args.stop)
     apply_power(args, session.power)
-    with chat:
+    with orderly_end(), chat:
         console = progress_console()
         for note in chat.notes:
             console.print(note, markup=False)
@@ -226,6 +233,8 @@ def check_template(chat: Chat) -> None:
         for _ in trial.run():
             if interrupts.came:
                 break
+    if interrupts.is_end:
+        raise SystemExit(EXIT_PARTIAL)
     console = progress_console()
     for finding in trial.findings:
         text = f"{finding.error.message} {finding.error.hint}"
@@ -260,6 +269,8 @@ def _talk(commands: Commands) -> int:
                 _, end = write_answer(events, interrupts)
             show_end(end)
             show_energy(commands.chat.power)
+            if interrupts.is_end:
+                return EXIT_PARTIAL
         except EnvironmentProblem as problem:
             console = progress_console()
             console.print(f"{problem.info.message} {problem.info.hint}", style="red", markup=False)

@@ -3,10 +3,10 @@
 import contextlib
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
 
-from app.cli.output import progress_console
+from app.cli.output import EXIT_PARTIAL, progress_console
 from app.domain.events import (
     ChatEvent,
     GenerationFinished,
@@ -34,28 +34,54 @@ def safe(text: str) -> str:
 
 
 class Interrupts:
-    """Turns Ctrl-C into a flag while an answer is written, so that nothing is torn apart."""
+    """Turns signals into flags while an answer is written, so that nothing is torn apart.
+
+    Attributes:
+        came: Ctrl-C, or a request to end (SIGTERM).
+        is_end: It was a request to end.
+    """
 
     def __init__(self) -> None:
         """Start without one."""
-        self.came = False
+        self.came = self.is_end = False
 
     @contextlib.contextmanager
     def caught(self) -> Iterator[None]:
-        """Catch Ctrl-C inside the block; outside it is an exception as usual."""
-        self.came = False
-        try:
-            before = signal.signal(signal.SIGINT, self._note)
-        except ValueError:  # not the main thread: nothing to catch
+        """Catch both inside the block; outside they are exceptions."""
+        self.came = self.is_end = False
+        with _handled(signal.SIGINT, self._note), _handled(signal.SIGTERM, self._note):
             yield
-            return
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGINT, before)
 
-    def _note(self, _number: int, _frame: FrameType | None) -> None:
+    def _note(self, number: int, _frame: FrameType | None) -> None:
         self.came = True
+        self.is_end |= number == signal.SIGTERM
+
+
+@contextlib.contextmanager
+def orderly_end() -> Iterator[None]:
+    """Have a request to end (SIGTERM) leave the block like an exception.
+
+    What is written is saved, the model unloaded and every limit put back on the way out.
+    """
+
+    def leave(_number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(EXIT_PARTIAL)
+
+    with _handled(signal.SIGTERM, leave):
+        yield
+
+
+@contextlib.contextmanager
+def _handled(number: int, handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    try:
+        before = signal.signal(number, handler)
+    except ValueError:  # not the main thread: nothing to catch
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
 
 
 def read_message(prompt: str = "> ") -> str:
