@@ -1,5 +1,6 @@
 """Heat and power as the surfaces see them, on a simulated card with a real helper process."""
 
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,7 @@ import msgspec
 import psutil
 import pytest
 
+from app.cli.chat_screen import orderly_end
 from app.cli.power_options import tell_pending
 from app.domain.errors import UsageProblem
 from app.domain.events import ServerStarted
@@ -179,6 +181,34 @@ def test_a_chat_runs_under_the_governor(power: Power, machine: FakeMachine, tmp_
     assert machine.limit_w() == 203.0
     assert power.state.devices == ()
     assert ChangeLog(tmp_path).pending() == ()
+
+
+def test_a_chat_that_is_told_to_end_puts_the_limit_back(
+    power: Power, machine: FakeMachine, tmp_path: Path
+) -> None:
+    """A request to end (SIGTERM) leaves the chat like an exception, in the middle of an answer."""
+    power.choose(PowerChoice(mode=Mode.BALANCED, use_helper=True), keep=False)
+    chat = Chat(
+        MODEL, ON_GPU, faulty(), None, (), lease=Lease("chat", tmp_path / "lock"), power=power
+    )
+
+    def talk() -> None:
+        with orderly_end(), chat:
+            keeper = chat._keeper
+            assert keeper is not None
+            keeper.seek_helpers()
+            machine.temp_c = 82.0
+            with keeper.answering():
+                for _ in range(20):
+                    keeper.tick()
+                assert machine.limit_w() < 203.0
+                signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(SystemExit):
+        talk()
+    assert machine.limit_w() == 203.0
+    assert ChangeLog(tmp_path).pending() == ()
+    assert not chat.is_running
 
 
 def test_put_back_holds_for_the_next_model(power: Power, machine: FakeMachine) -> None:
