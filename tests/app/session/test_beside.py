@@ -37,7 +37,7 @@ def test_two_models_that_fit_are_loaded_together(tmp_path: Path) -> None:
         with a_chat(lock, Verdict.FITS) as second:
             assert first.is_running
             assert second.is_running
-            assert "shared with another RigTune (chat" in second.notes[-1]
+            assert "shared with this RigTune itself (chat)" in second.notes[-1]
     with a_chat(lock, Verdict.DOES_NOT_FIT) as alone:
         assert alone.notes == ("first",)
 
@@ -52,6 +52,6 @@ def test_one_without_room_is_refused_with_the_figures(tmp_path: Path, verdict: V
         assert first.is_running
     info = caught.value.info
     assert info.code == "busy"
-    assert "chat, process" in info.message
+    assert "this RigTune itself (chat)" in info.message
     assert "RAM: it needs 6.00\u00a0GiB" in info.message
     assert info.hint
