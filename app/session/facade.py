@@ -318,23 +318,17 @@ class Session:
         """Return a chat, not loaded yet, on a profile, the model's newest one, or defaults."""
         chosen = self._chosen(model, profile_id)
         return Chat(
-            *chosen,
-            lease=Lease("chat", room=self._room(chosen)),
-            power=self.power,
-            landing=self._landing(chosen),
-            after_death=self._here.look_after_death,
-        )
+            *chosen, lease=Lease("chat", room=self._room(chosen)), power=self.power,
+            landing=self._landing(chosen), after_death=self._here.look_after_death,
+        )  # fmt: skip
 
     def serve(self, model: str, profile_id: str | None = None) -> Server:
         """Return a local OpenAI-compatible server on the same settings as ``chat``, not begun."""
         chosen = self._chosen(model, profile_id)
         return Server(
-            *chosen,
-            lease=Lease("serve", room=self._room(chosen)),
-            power=self.power,
-            landing=self._landing(chosen),
-            after_death=self._here.look_after_death,
-        )
+            *chosen, lease=Lease("serve", room=self._room(chosen)), power=self.power,
+            landing=self._landing(chosen), after_death=self._here.look_after_death,
+        )  # fmt: skip
 
     def close(self) -> None:
         """Put limits back, stop telemetry and close the store."""

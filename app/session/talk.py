@@ -9,7 +9,7 @@ from typing import Self
 
 import msgspec
 
-from app.domain.errors import EnvironmentProblem, ErrorInfo
+from app.domain.errors import EnvironmentProblem, ErrorInfo, UsageProblem
 from app.domain.events import (
     ChatEvent,
     GenerationFinished,
@@ -239,6 +239,8 @@ class Chat:
                 said = yield from self._landing.watched(load)
                 self.notes = (*self._first_notes, *said)
             is_loaded = True
+        except UsageProblem:
+            raise
         except EnvironmentProblem as problem:
             raise explained_problem(problem, self._after_death) from problem
         finally:
