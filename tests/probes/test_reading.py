@@ -25,9 +25,14 @@ ANYTHING = st.one_of(
     st.floats(allow_nan=True, allow_infinity=True),
     st.sampled_from(["[N/A]", "12", b"\0", [], {}, object()]),
     st.sampled_from(list(Absence)),
+    st.dictionaries(st.sampled_from(["sw_thermal", "sw_power_cap"]), st.floats(allow_nan=True)),
 )
-SAMPLE_FIELDS = (*SAMPLE_RANGES, "throttle", "processes")
-INFO_FIELDS = (*INFO_RANGES, "uuid", "name", "driver", "unified_memory", "drives_display")
+SAMPLE_FIELDS = (*SAMPLE_RANGES, "throttle", "processes", "limited_pct", "adapter", "power_mizer")
+WHOLE_NUMBERS = ("_bytes", "pcie_gen", "pcie_width", "memory_errors")
+INFO_FIELDS = (
+    *(*INFO_RANGES, "uuid", "name", "driver"),
+    *("unified_memory", "drives_display", "persistence", "ecc"),
+)
 SIZES = st.one_of(st.none(), st.integers(1, 1 << 40))
 
 
@@ -45,7 +50,10 @@ def test_any_sample_is_possible_or_absent_with_a_reason(
         if value is not None:
             assert math.isfinite(value)
             assert low <= value <= high
-            assert isinstance(value, int) == field.endswith(("_bytes", "pcie_gen", "pcie_width"))
+            assert isinstance(value, int) == field.endswith(WHOLE_NUMBERS)
+    shares = sample.limited_pct
+    assert (shares is None) == ("limited_pct" in sample.missing)
+    assert all(0 <= share <= 100 for share in (shares or {}).values())
     for field, whole in (("vram_used_bytes", vram), ("shared_used_bytes", shared)):
         value = getattr(sample, field)
         assert value is None or whole is None or value <= whole
