@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from app.domain.errors import EnvironmentProblem
-from app.domain.units import counted
 from app.gguf.header import Header, read_header
 from app.gguf.metadata import Metadata
 from app.gguf.source import Source, display_name
@@ -111,7 +110,7 @@ def _missing(names: list[str], count: int) -> EnvironmentProblem:
     shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     return EnvironmentProblem(
         "gguf_shard_missing",
-        f"The model is split into {counted(count, 'file')} and {len(names)} of them "
+        f"The model is split into {count} files and {len(names)} of them "
         f"{'is' if len(names) == 1 else 'are'} missing: {shown}.",
         "Download the missing files into the same folder.",
     )
