@@ -27,8 +27,9 @@ FIRST_FRAC = 0.6
 
 DUTY_FLOOR = 0.2
 CLOCK_STEP_MHZ = 15.0
-CLOCK_GAIN = 0.7
-"""Draw falls faster than the clock, because the voltage falls with it."""
+CLOCK_GAIN_HIGH, CLOCK_GAIN_LOW, FLAT_FRAC = 0.7, 1.3, 0.55
+"""Draw falls faster than the clock where the voltage falls with it, and slower in the lower half of
+the range, where the voltage is flat and a part of the draw stays."""
 
 
 def lower(
@@ -76,7 +77,8 @@ def raise_(
     if knobs.duty < 1.0:
         return SetDuty(duty=min(1.0, round(knobs.duty * (1 + share) + 0.01, 3)), reason=reason)
     if knobs.clock_mhz is not None:
-        mhz = _grid(knobs.clock_mhz * (1 + CLOCK_GAIN * share) + CLOCK_STEP_MHZ)
+        gain = _clock_gain(device, knobs.clock_mhz)
+        mhz = _grid(knobs.clock_mhz * (1 + gain * share) + CLOCK_STEP_MHZ)
         if mhz >= (device.clock_ceiling_mhz or 0.0):
             return Restore(knob=Knob.CLOCKS, reason=reason)
         return LockClocks(high_mhz=mhz, reason=reason)
@@ -111,7 +113,8 @@ def begin(
             watts = min(device.ceiling_w or 0.0, max(device.floor_w or 0.0, watts))
             hardware = SetPowerLimit(watts=watts, reason=reason)
     elif Knob.CLOCKS in offered and known.clock_mhz is not None:
-        mhz = known.clock_mhz * (1.0 if paced else 1.0 + CLOCK_GAIN * (ratio - 1.0))
+        gain = 0.0 if paced else _clock_gain(device, known.clock_mhz)
+        mhz = known.clock_mhz * (1.0 + gain * (ratio - 1.0))
         mhz = min(device.clock_ceiling_mhz or 0.0, max(device.clock_floor_mhz or 0.0, mhz))
         hardware = LockClocks(high_mhz=_grid(mhz), reason=reason)
     if hardware is None and offered != (Knob.PACING,):
@@ -147,13 +150,20 @@ def _lower_one(
     if knob is Knob.CLOCKS:
         now = knobs.clock_mhz or device.clock_ceiling_mhz or 0.0
         basis = min(now, sensed.clock_mhz or now)
-        mhz = max(device.clock_floor_mhz or 0.0, _grid(basis * (1 - CLOCK_GAIN * share)))
+        mhz = max(
+            device.clock_floor_mhz or 0.0, _grid(basis * (1 - _clock_gain(device, basis) * share))
+        )
         return LockClocks(high_mhz=mhz, reason=reason) if mhz < now - 1.0 else None
     now = knobs.limit_w or device.ceiling_w or 0.0
     # A limit above the draw does nothing, so the step starts from the draw.
     basis = min(now, sensed.power_w or now)
     watts = max(device.floor_w or 0.0, float(round(basis * (1 - share))))
     return SetPowerLimit(watts=watts, reason=reason) if watts <= now - 1.0 else None
+
+
+def _clock_gain(device: GovernedDevice, mhz: float) -> float:
+    is_low = mhz <= FLAT_FRAC * (device.clock_ceiling_mhz or 0.0)
+    return CLOCK_GAIN_LOW if is_low else CLOCK_GAIN_HIGH
 
 
 def _grid(mhz: float) -> float:
