@@ -59,6 +59,7 @@ class AdvicePage(Page):
         tests = QWidget()
         self._tested = QVBoxLayout(tests)
         self._tested.setContentsMargins(0, 0, 0, 0)
+        self._tested.setSpacing(3 * kit.unit)
         self._column.addWidget(tests)  # stays there, whatever the findings are
         self._area = scrolling(self._list)
         self._area.hide()
