@@ -1,12 +1,15 @@
 """The door to NVML: plain answers, reasons instead of exceptions."""
 
 import ctypes
+import re
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pynvml
 import pytest
 
+from probes import nvml as nvml_module
 from probes.nvml import FILLED, REASONS, LiveNvml, field_value, plain
 from probes.reading import Absence
 
@@ -175,3 +178,12 @@ def test_structures_to_fill_exist_in_the_binding() -> None:
 def test_codes_have_their_reasons(code: int, reason: Absence) -> None:
     """What a user can act on has a reason of its own; an unknown code is an error."""
     assert REASONS.get(code, Absence.ERROR) is reason
+
+
+def test_every_call_is_one_the_binding_has() -> None:
+    """A misspelt call would look like a driver that is too old, for ever."""
+    sources = Path(nvml_module.__file__).parent.glob("nv*.py")
+    text = "".join(path.read_text(encoding="utf-8") for path in sources)
+    named = set(re.findall(r'"(nvml(?:Device|System)\w+)"', text))
+    assert len(named) > 40
+    assert [name for name in sorted(named) if not hasattr(pynvml, name)] == []
