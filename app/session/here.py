@@ -9,7 +9,7 @@ import msgspec
 
 from app import library
 from app.domain.errors import EnvironmentProblem, ErrorInfo
-from app.domain.events import RigEvent, TrialFinished
+from app.domain.events import RigEvent
 from app.domain.machine import (
     DriverReset,
     EngineInfo,
@@ -19,7 +19,6 @@ from app.domain.machine import (
     ProbeSet,
 )
 from app.domain.model import ModelSpec
-from app.domain.outcome import Outcome
 from app.domain.resets import reset_between
 from app.domain.trial import TrialRequest
 from app.machine import aliases, join_machine
@@ -36,7 +35,6 @@ from app.telemetry import Telemetry, Window
 
 JUST_NOW = timedelta(seconds=30)
 """How long before an engine's death a driver's reset may be its cause."""
-DEATHS = {Outcome.CRASHED, Outcome.DEVICE_LOST, Outcome.TIMED_OUT}
 
 
 class Here:
@@ -140,10 +138,7 @@ class Here:
         machine = measurable(self.machine(wake=True))
         rig = self.rig_on(spec, machine, self.launch, request.settings.devices, learned)
         try:
-            for event in rig.run_trial(request):
-                if isinstance(event, TrialFinished) and event.trial.outcome in DEATHS:
-                    self.look_after_death()
-                yield event
+            yield from rig.run_trial(request)
         finally:
             rig.close()
 
