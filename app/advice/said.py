@@ -19,7 +19,7 @@ Parts = tuple[str, ...]
 
 _GAP = re.compile(r"\{(\w+)\}")
 _MAX_DEPTH = 4
-_RENDERED = ("finding", "remedy", "power")
+_RENDERED = ("finding", "remedy", "power", "device")
 """Sections whose English sentences the core puts into errors as they are."""
 
 
@@ -29,7 +29,10 @@ class Template:
     def __init__(self, english: str, other: str) -> None:
         """Take both apart."""
         parsed = list(Formatter().parse(english))
-        self.names = [name for _, name, _, _ in parsed if name is not None]
+        # A gap with words in it (``{n:layer|layers}``) holds a noun of this language, no value.
+        self.names = [
+            f"{name}:{words}" if words else name for _, name, words, _ in parsed if name is not None
+        ]
         self.parts = tuple(text for text, *_ in parsed)
         if len(self.parts) == len(self.names):
             self.parts = (*self.parts, "")

@@ -7,7 +7,7 @@ from string import Formatter
 import pytest
 
 from app.advice.said import said, templates
-from app.advice.text import FALLBACK, LANGUAGES
+from app.advice.text import FALLBACK, LANGUAGES, render
 from app.domain.errors import EnvironmentProblem
 from app.gguf.magic import _FOREIGN
 from app.rig.death import explain
@@ -174,3 +174,40 @@ def test_the_most_specific_template_wins() -> None:
     other = said("a.gguf cannot be read: permission denied.", "zh") or ""
     assert other.endswith("没有权限。")
     assert templates("zh")[0].n_fixed >= templates("zh")[-1].n_fixed
+
+
+@pytest.mark.parametrize(
+    ("english", "values"),
+    [
+        ("Results are kept in /home/x", ("/home/x",)),
+        ("A trial on CUDA0 runs: decode 41 tok/s (measured)", ("CUDA0", "41 tok/s")),
+        (
+            "A trial on CUDA0 runs: decode 41 tok/s (measured); memory rose there by 291 MiB; "
+            "before: 40 tok/s (2026-01-02, ac power), +2 %",
+            ("CUDA0", "291", "2026-01-02", "+2"),
+        ),
+        ("A trial on the CPU runs: decode 9 tok/s (measured)", ("CPU", "9 tok/s")),
+        ("A trial on Vulkan0 failed: The engine crashed in load (SIGSEGV).", ("Vulkan0",)),
+        ("Fastest with this model: CUDA0, 12.3 times as fast as the CPU", ("12.3", "CPU")),
+        ("No trial can run: The disk is full: /x was not written.", ("/x",)),
+    ],
+)
+def test_steps_of_the_self_test_are_told(english: str, values: tuple[str, ...]) -> None:
+    """What the advice page shows of it, with its values, and no English sentence around them."""
+    other = said(english, "zh")
+    assert other is not None
+    assert all(value in other for value in values)
+    assert not re.search(r"trial|decode|measured|Fastest|kept", other)
+
+
+@pytest.mark.parametrize(
+    ("code", "data"),
+    [
+        ("out_of_memory", {"count": 2, "n_gpu_layers": 17, "n_ctx": 4096}),
+        ("memory_errors", {"gpu": "Card", "count": 3}),
+    ],
+)
+def test_words_that_follow_a_number_are_no_value(code: str, data: dict[str, str | int]) -> None:
+    """The noun chosen for English does not take the number's place in the other language."""
+    english, other = (render("finding", code, data, language) for language in ("en", "zh"))
+    assert said(english, "zh") == other
