@@ -29,7 +29,8 @@ class Template:
     def __init__(self, english: str, other: str) -> None:
         """Take both apart."""
         parsed = list(Formatter().parse(english))
-        self.names = [name for _, name, _, _ in parsed if name is not None]
+        # a gap with a rule holds a noun in its number, which another language says in its own way
+        self.names = ["" if spec else name for _, name, spec, _ in parsed if name is not None]
         self.parts = tuple(text for text, *_ in parsed)
         if len(self.parts) == len(self.names):
             self.parts = (*self.parts, "")
