@@ -175,6 +175,21 @@ def test_file_goes_out_and_comes_in(
     qtbot.waitUntil(lambda: "cannot be written" in page.banner.text)
 
 
+def test_a_change_of_engine_is_said_on_the_next_visit(
+    window: MainWindow, late: LatePages, session: FakeSession, qtbot: QtBot
+) -> None:
+    """The engine may be changed in the settings while the result is already on the page."""
+    page = opened(window, late, qtbot)
+    assert page.banner.text == ""
+    page.save_to("")  # whatever was said last must not hide it
+    qtbot.waitUntil(lambda: page.banner.text != "" and not window.jobs.running())
+    window.open_page("settings")
+    session.changed = ("engine",)
+    window.open_page("results")
+    qtbot.waitUntil(lambda: "the engine build" in page.banner.text)
+    assert page.banner._action.text() == "Check Again"
+
+
 def test_measuring_again_can_be_stopped(
     window: MainWindow, late: LatePages, session: FakeSession, qtbot: QtBot
 ) -> None:
