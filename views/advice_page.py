@@ -124,11 +124,11 @@ class AdvicePage(Page):
         }
         row = QHBoxLayout()
         row.setSpacing(3 * self.kit.unit)
-        row.addWidget(text_label(check.text), 1)
+        row.addWidget(text_label(words.said_text(check.text)), 1)
         row.addWidget(Pill(self.kit, *names[check.status]))
         card.column.addLayout(row)
         if check.hint:
-            card.column.addWidget(text_label(check.hint, muted=True))
+            card.column.addWidget(text_label(words.said_text(check.hint), muted=True))
         return card
 
     def _card(self, finding: Finding) -> Card:

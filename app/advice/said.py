@@ -19,7 +19,7 @@ Parts = tuple[str, ...]
 
 _GAP = re.compile(r"\{(\w+)\}")
 _MAX_DEPTH = 4
-_RENDERED = ("finding", "remedy", "power")
+_RENDERED = ("finding", "remedy", "power", "device", "absence")
 """Sections whose English sentences the core puts into errors as they are."""
 
 
@@ -117,4 +117,7 @@ def _sentence(text: str, language: str, depth: int) -> str | None:
 def _value(value: str, language: str, depth: int) -> str:
     if depth > _MAX_DEPTH:
         return value
-    return _said(value, language, depth) or value
+    whole = _said(value, language, depth)
+    if whole is None and ", " in value:
+        return ", ".join(_said(part, language, depth) or part for part in value.split(", "))
+    return whole or value
