@@ -172,8 +172,11 @@ def local_time(utc: str, *, to_the_second: bool = False) -> str:
 
 def sentence(section: str, code: str, data: Mapping[str, str | int | float | None]) -> str:
     """Return a text of ``assets/text`` in the language in use; empty where there is none."""
-    told = {k: said_text(v) if k in _QUOTED and isinstance(v, str) else v for k, v in data.items()}
     try:
+        told = {
+            name: said_text(value) if name in _QUOTED and isinstance(value, str) else value
+            for name, value in data.items()
+        }
         return render(section, code, told, text_language())
     except Bug:
         return ""

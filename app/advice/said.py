@@ -19,7 +19,7 @@ Parts = tuple[str, ...]
 
 _GAP = re.compile(r"\{(\w+)\}")
 _MAX_DEPTH = 4
-_RENDERED = ("finding", "remedy", "power", "device")
+_RENDERED = ("finding", "remedy", "power", "device", "absence")
 """Sections whose English sentences the core puts into errors as they are."""
 
 
@@ -29,10 +29,8 @@ class Template:
     def __init__(self, english: str, other: str) -> None:
         """Take both apart."""
         parsed = list(Formatter().parse(english))
-        # A gap with words in it (``{n:layer|layers}``) holds a noun of this language, no value.
-        self.names = [
-            f"{name}:{words}" if words else name for _, name, words, _ in parsed if name is not None
-        ]
+        # a gap with a rule holds a noun in its number, which another language says in its own way
+        self.names = ["" if spec else name for _, name, spec, _ in parsed if name is not None]
         self.parts = tuple(text for text, *_ in parsed)
         if len(self.parts) == len(self.names):
             self.parts = (*self.parts, "")
@@ -119,4 +117,7 @@ def _sentence(text: str, language: str, depth: int) -> str | None:
 def _value(value: str, language: str, depth: int) -> str:
     if depth > _MAX_DEPTH:
         return value
-    return _said(value, language, depth) or value
+    whole = _said(value, language, depth)
+    if whole is None and ", " in value:
+        return ", ".join(_said(part, language, depth) or part for part in value.split(", "))
+    return whole or value

@@ -21,6 +21,9 @@ FALLBACK = "en"
 
 Value = str | int | float | None
 
+_CODED = ("rule", "reason", "one", "other")
+"""Data that holds codes of the core, several with commas between them."""
+
 
 @cache
 def catalogue(language: str) -> dict[str, dict[str, str]]:
@@ -64,8 +67,10 @@ def render(section: str, code: str, data: Mapping[str, Value], language: str = "
 
 
 def _in_words(name: str, value: Value, language: str) -> Value:
-    # a rule by which ties are decided is a code of its own
-    return catalogue(language)["tie"].get(str(value), value) if name == "rule" else value
+    if name not in _CODED or not isinstance(value, str):
+        return value
+    words = catalogue(language)["word"]
+    return ", ".join(words.get(code, code) for code in value.split(", "))
 
 
 def _template(section: str, code: str, data: Mapping[str, Value], language: str) -> str | None:

@@ -12,9 +12,9 @@ ROOT = Path(app.__file__).parents[1]
 NOT_IN_A_WINDOW = (
     "app/advice/", "app/chat/overflow.py", "app/chat/presets.py", "app/cli/", "app/export/",
     "app/power/helper/", "app/rig/replay", "app/rig/simulated", "app/rig/virtual.py",
-    "app/session/check.py", "app/session/command_settings.py", "app/session/doctor",
-    "app/session/draft.py", "app/session/recording.py", "app/worker/selfcheck.py",
-    "app/worker/speculate.py", "probes/record.py",
+    "app/session/check.py", "app/session/command_settings.py", "app/session/draft.py",
+    "app/session/recording.py", "app/worker/selfcheck.py", "app/worker/speculate.py",
+    "probes/record.py",
 )  # fmt: skip
 # Not shown: for the log, or for whoever calls wrongly.
 SILENT = {"Bug", "ValueError", "TypeError", "debug", "info", "warning", "exception", "error"}
@@ -25,6 +25,9 @@ CALLS: dict[str, dict[int, str]] = {
     "ErrorInfo": {1: "message", 2: "hint"},
     "EngineFailure": {2: "message", 3: "hint"},
     "damaged": {1: "what"},
+    # the self-test
+    "Check": {2: "text", 3: "hint"},
+    "_ok": {1: "text"},
 }
 
 Known = dict[str, list[ast.expr]]

@@ -156,6 +156,8 @@ class ResultsPage(Page):
         self._show_tools()
         if sweep != self._loaded:
             self._results.submit(partial(work.read, self._session, sweep))
+        else:
+            self.rechecker.look(sweep)  # the engine may be another since
 
     @Slot(object)
     def _on_result(self, found: "tuple[StoredSweep, SweepResult]") -> None:
@@ -192,8 +194,6 @@ class ResultsPage(Page):
 
     def _current(self) -> "StoredSweep | None":
         return next((s for s in self._sweeps if s.id == self._shown), None)
-
-    # --- comparing -------------------------------------------------------------------------
 
     @Slot()
     def _on_compare_clicked(self) -> None:
@@ -323,6 +323,8 @@ class ResultsPage(Page):
     @override
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
+        if not self.rechecker.is_running and self._deleted is None and self._compared is None:
+            self.banner.hide()  # what it said was of the last visit
         self.refresh()
 
 

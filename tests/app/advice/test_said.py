@@ -21,6 +21,17 @@ SENTENCES = tuple(sentences())
 
 # Templates that are put together at run time: what they come to, one example of each shape.
 PUT_TOGETHER = {
+    "The engine starts: {}": (
+        "The engine starts: no engine",
+        "The engine starts: llama.cpp b1, backends CPU; devices besides the CPU: none",
+    ),
+    "{}, but memory rose on {} by {} MiB": (
+        "A trial on CUDA0 runs: decode 9 tok/s (measured), but memory rose on card by 5 MiB",
+    ),
+    "{} measured by another engine build: {}": (
+        "1 stored profile was measured by another engine build: x",
+        "2 stored profiles were measured by another engine build: x",
+    ),
     "{}: {}.": ("No engine: it broke.", "The libraries in lib cannot be used: it broke."),
     "{}, signed in where the site asks for it, not the page that shows it.": (),
     "{} from the same page.": (),
@@ -141,6 +152,23 @@ def test_a_sentence_inside_a_sentence_is_translated() -> None:
     other = said(text, "zh")
     assert other is not None
     assert re.findall(r"[A-Za-z]+", other) == ["cudaMalloc", "failed"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A trial on the CPU runs: decode 12.3 tok/s (measured); before: 11 tok/s (2026-01-02, "
+        "ac power, performance mode), +3 %",
+        "A trial on CUDA0 runs: decode 9 tok/s (measured); memory rose there by 5 MiB; before: "
+        "11 tok/s (2026-01-02, battery power), -3 %",
+        "RTX: discrete, drives a display, may sleep when idle, 12.0 GiB; engine names: CUDA0",
+        "A trial on the CPU failed: The graphics driver reset the device or lost it.",
+    ],
+)
+def test_a_line_of_the_self_test_is_told(text: str) -> None:
+    """Its pieces are put together at run time; none may stay in English."""
+    left = re.sub(r"CPU|CUDA0|RTX|tok/s|[MG]iB", "", said(text, "zh") or text)
+    assert re.findall(r"[A-Za-z]{2,}", left) == []
 
 
 def test_several_sentences_are_translated_one_by_one() -> None:

@@ -121,11 +121,24 @@ def test_nouns_follow_their_number() -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_how_a_tie_was_decided_is_said_in_words(language: str) -> None:
-    """The code of the rule is no word of any language."""
-    text = render("reason", "tie_resolved", {"n_tied": 2, "rule": "more_headroom"}, language)
-    assert "more_headroom" not in text
-    assert catalogue(language)["tie"]["more_headroom"] in text
+@pytest.mark.parametrize(
+    ("section", "code", "data"),
+    [
+        ("reason", "tie_resolved", {"n_tied": 2, "rule": "more_headroom"}),
+        ("finding", "throttled", {"gpu": "x", "temp_c": 90, "reason": "sw_thermal, hw_thermal"}),
+        ("power", "source_differs", {"one": "ac", "other": "battery"}),
+        ("power", "profile_differs", {"one": "power-saver", "other": "balanced"}),
+    ],
+)
+def test_codes_inside_a_sentence_are_said_in_words(
+    section: str, code: str, data: dict[str, str | int], language: str
+) -> None:
+    """A code of the core is no word of any language."""
+    text, words = render(section, code, data, language), catalogue(language)["word"]
+    for value in data.values():
+        for part in str(value).split(", "):
+            assert words.get(part, part) in text
+            assert part == words.get(part, part) or "_" not in part or part not in text
 
 
 def test_rules_name_public_sources() -> None:

@@ -175,6 +175,21 @@ def test_file_goes_out_and_comes_in(
     qtbot.waitUntil(lambda: "cannot be written" in page.banner.text)
 
 
+def test_a_change_of_engine_is_said_on_the_next_visit(
+    window: MainWindow, late: LatePages, session: FakeSession, tmp_path: Path, qtbot: QtBot
+) -> None:
+    """The engine may be changed in the settings while the result is already on the page."""
+    page = opened(window, late, qtbot)
+    page.save_to(str(tmp_path / "x.json"))  # whatever was said last must not hide it
+    qtbot.waitUntil(lambda: page.banner.text.startswith("Written"))
+    window.open_page("settings")
+    qtbot.waitUntil(lambda: not page.isVisible())
+    session.changed = ("engine",)
+    window.open_page("results")
+    qtbot.waitUntil(lambda: "the engine build" in page.banner.text)
+    assert page.banner._action.text() == "Check Again"
+
+
 def test_measuring_again_can_be_stopped(
     window: MainWindow, late: LatePages, session: FakeSession, qtbot: QtBot
 ) -> None:
