@@ -19,7 +19,7 @@ class Flow(QWidget):
         self._spacing = spacing_px
         self._widgets: list[QWidget] = []
         self._n_before_gap: int | None = None
-        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Minimum)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
 
