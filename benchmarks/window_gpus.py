@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 
 import msgspec
+from typing_extensions import override
 from window_child import idle_pct, run_loop, wait_until
 
 from app.domain.machine import GpuInfo, GpuSample, HostInfo, HostSample, Machine
@@ -70,6 +71,7 @@ class Host:
 class Session(FakeSession):
     """The fake session on a real telemetry."""
 
+    @override
     def telemetry(self, interval_s: float | None = None) -> Telemetry:  # type: ignore[override]
         """Return the readings, started."""
         telemetry = Telemetry((Probe(),), Host(), interval_s=interval_s)

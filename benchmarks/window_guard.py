@@ -60,9 +60,13 @@ class Watch:
         """Do what a click would do, as an event that the guard sees."""
         from PySide6.QtCore import QTimer  # noqa: PLC0415, TID251 - measures the window
 
-        done: list[bool] = []
-        QTimer.singleShot(0, lambda: (call(), done.append(True)))
-        wait_until(lambda: bool(done), "a click")
+        waiting = [call]
+
+        def run() -> None:
+            waiting.pop()()
+
+        QTimer.singleShot(0, run)
+        wait_until(lambda: not waiting, "a click")
 
     def settled(self) -> bool:
         """Whether no look is being put on."""

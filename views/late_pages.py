@@ -1,9 +1,10 @@
 """The pages that need pyqtgraph or are not looked at first: built after the window shows."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from app.domain.sweep import Goal
 from views.bridge import Jobs
@@ -119,6 +120,11 @@ class LatePages(QObject):
         self.results.search_requested.connect(self._on_search_requested)
         self.results.tune_requested.connect(self._on_tune_requested)
         self.chat.tune_requested.connect(self._on_tune_requested)
+
+    def placing(self, stack: QStackedWidget) -> list[Callable[[], object]]:
+        """Return the calls that put the pages into ``stack``, to be made one per turn."""
+        pages = [partial(stack.addWidget, page) for page in self.widgets]
+        return [*pages, *self.wizard.placing()]
 
     @property
     def widgets(self) -> tuple[QWidget, ...]:

@@ -264,8 +264,7 @@ class MainWindow(QMainWindow):
 
     @Slot(object)
     def _on_pages_built(self, late: "LatePages") -> None:
-        self._turns.add(partial(self._stack.addWidget, page) for page in late.widgets)
-        self._turns.add([partial(self._take_pages, late)])
+        self._turns.add([*late.placing(self._stack), partial(self._take_pages, late)])
 
     def _take_pages(self, late: "LatePages") -> None:
         self._late = late

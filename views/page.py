@@ -37,7 +37,7 @@ class Page(QWidget):
         self.title = Heading(title)
         self.top.addWidget(self.title)
         self.top.add_gap()
-        inner.addLayout(self.top)
+        inner.addWidget(self.top)
         self.body = QVBoxLayout()
         self.body.setSpacing(3 * kit.unit)
         inner.addLayout(self.body, 1)

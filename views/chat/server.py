@@ -67,7 +67,7 @@ class ServerPanel(Card):
         self.state = Pill(kit)
         for widget in (label, self.port, self.start, self.stop, self.state):
             row.addWidget(widget)
-        self.column.addLayout(row)
+        self.column.addWidget(row)
         self._form = QFormLayout()
         self._form.setRowWrapPolicy(QFormLayout.RowWrapPolicy.WrapLongRows)
         self.column.addLayout(self._form)

@@ -114,7 +114,8 @@ class Canvas(QWidget):
         top = self._top()
         self._draw_curve(painter, area, top)
         self._draw_bands(painter, area)
-        line = colors.color("line")
+        # Not the colour of lines: with high contrast that one would outshine the curve.
+        line = mixed(colors.color("text"), colors.color("window"), GROUND_FRAC)
         for fraction in (0.25, 0.5, 0.75):
             # A thin rectangle: a line costs four times as much.
             painter.fillRect(0, round(area.height() * fraction), self.width(), 1, line)

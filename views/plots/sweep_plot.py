@@ -198,14 +198,17 @@ class SweepPlot(PlotTwin):
         if result.cliff is not None and result.cliff.knob == self.knob:
             self._draw_cliff(result.cliff)
         for what, text, anchor in (
-            (distinct_knee(result), self.tr("Knee"), -0.4),
-            (result.recommended, self.tr("Recommended"), 1.5),
+            (distinct_knee(result), self.tr("Knee"), (0.5, -0.4)),
+            (result.recommended, self.tr("Recommended"), (None, 1.5)),
         ):
             point = by_index.get(what.trial) if what is not None else None
             if point is not None and point.speed is not None:
                 self._draw_ring(point, text, anchor)
 
-    def _draw_ring(self, point: PlotPoint, text: str, anchor_y: float) -> None:
+    def _draw_ring(
+        self, point: PlotPoint, text: str, anchor: tuple[float | None, float]
+    ) -> None:  # fmt: skip
+        anchor_x, anchor_y = anchor
         y = point.speed.median if point.speed else 0.0
         self._axes.add(
             pg.ScatterPlotItem(
@@ -213,9 +216,9 @@ class SweepPlot(PlotTwin):
                 pen=self._axes.pen("text", 2), brush=None,
             )
         )  # fmt: skip
-        # Near an edge the text stands on the side where there is room.
-        left, right = self._axes.plot.viewRange()[0]
-        anchor_x = min(1.0, max(0.0, (point.x - left) / (right - left)))
+        if anchor_x is None:  # a long text: near an edge it stands where there is room
+            left, right = self._axes.plot.viewRange()[0]
+            anchor_x = min(1.0, max(0.0, (point.x - left) / (right - left)))
         self._axes.add_text(text, point.x, y, (anchor_x, anchor_y))
 
     def _draw_cliff(self, cliff: Cliff) -> None:

@@ -57,7 +57,7 @@ class PlotTwin(QWidget):
         self._switch.setCheckable(True)
         self._switch.setAccessibleName(self.tr("Show as table: {title}").format(title=title))
         self.top.addWidget(self._switch)
-        column.addLayout(self.top)
+        column.addWidget(self.top)
         self._stack = QStackedWidget()
         self.table = Table(kit, title, headers, text_columns)
         self._stack.addWidget(plot)

@@ -39,7 +39,7 @@ class PowerPanel(Card):
         self.banner.action_requested.connect(self._on_restore_pending)
         self.column.addWidget(self.banner)
         self.line = PowerLine(says_idle=True)
-        self.column.addLayout(self._row(kit))
+        self.column.addWidget(self._row(kit))
         self.column.addWidget(self.line)
         self.details = self._details(kit)
         self.details.hide()
@@ -80,7 +80,7 @@ class PowerPanel(Card):
         self.price.editingFinished.connect(self._on_chosen)
         for widget in (self.helper, self.target, self.price):
             row.addWidget(widget)
-        holder.column.addLayout(row)
+        holder.column.addWidget(row)
         self.table = Table(
             kit, self.tr("What was changed"),
             [self.tr("Why"), self.tr("When (UTC)"), self.tr("What"), self.tr("Result"),

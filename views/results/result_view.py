@@ -85,7 +85,7 @@ class ResultView(QWidget):
         self._plots = [self._plot_card(kit, plot) for plot in (self.plot, self.context_plot)]
         self._column.addStretch(1)
         outer.addWidget(scrolling(content), 1)
-        outer.addLayout(self._actions(kit))
+        outer.addWidget(self._actions(kit))
 
     def _answer_card(self, kit: Kit) -> Card:
         card = Card(kit)

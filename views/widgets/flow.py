@@ -1,124 +1,128 @@
-"""A row that goes on below where there is no room: large text needs several lines."""
+"""A row that goes on below where there is no room: large text needs several lines.
 
-from PySide6.QtCore import QRect, QSize, Qt
-from PySide6.QtWidgets import QLayout, QLayoutItem, QWidget
+A widget that places its children itself instead of a ``QLayout``: items of a layout written in
+Python may be freed by Qt while Python still holds them.
+"""
+
+from PySide6.QtCore import QEvent, QRect, QSize, Qt
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QSizePolicy, QWidget
 from typing_extensions import override
 
 
-class Flow(QLayout):
+class Flow(QWidget):
     """Places widgets in a row; those after ``add_gap`` stand at the end of the first line."""
 
-    def __init__(self, spacing_px: int, parent: QWidget | None = None) -> None:
-        """Build it empty; ``parent`` gets it as its layout."""
+    def __init__(self, spacing_px: int) -> None:
+        """Build it empty."""
         super().__init__()
-        self._items: list[QLayoutItem] = []
+        self._spacing = spacing_px
+        self._widgets: list[QWidget] = []
         self._n_before_gap: int | None = None
-        if parent is not None:
-            parent.setLayout(self)
-        self.setContentsMargins(0, 0, 0, 0)
-        self.setSpacing(spacing_px)
+        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Minimum)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
+
+    def addWidget(self, widget: QWidget) -> None:
+        """Add ``widget`` at the end."""
+        self.insert_widget(len(self._widgets), widget)
 
     def add_gap(self) -> None:
         """Push what is added from now on to the other side."""
-        self._n_before_gap = len(self._items)
+        self._n_before_gap = len(self._widgets)
+
+    def count(self) -> int:
+        """Return how many widgets there are."""
+        return len(self._widgets)
 
     def insert_widget(self, index: int, widget: QWidget) -> None:
         """Put ``widget`` at ``index``; at 0 it stands before the gap."""
-        self.addWidget(widget)
-        self._items.insert(index, self._items.pop())
-        if self._n_before_gap is not None and (index == 0 or index < self._n_before_gap):
-            self._n_before_gap += 1
+        widget.setParent(self)
+        self._widgets.insert(index, widget)
+        if index < len(self._widgets) - 1:  # not by the order of creation, which Tab would follow
+            QWidget.setTabOrder(widget, self._widgets[index + 1])
+        gap = self._n_before_gap
+        if gap is not None and (index < gap or (index == 0 and len(self._widgets) > 1)):
+            self._n_before_gap = gap + 1
 
     @override
-    def addItem(self, item: QLayoutItem) -> None:
-        self._items.append(item)
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.LayoutRequest:
+            self.updateGeometry()
+            self._place(self.width(), is_dry=False)
+        return super().event(event)
 
     @override
-    def count(self) -> int:
-        return len(self._items)
-
-    @override
-    def itemAt(self, index: int) -> QLayoutItem | None:
-        return self._items[index] if 0 <= index < len(self._items) else None
-
-    @override
-    def takeAt(self, index: int) -> QLayoutItem | None:
-        return self._items.pop(index) if 0 <= index < len(self._items) else None
-
-    @override
-    def expandingDirections(self) -> Qt.Orientation:
-        return Qt.Orientation(0)
-
-    @override
-    def hasHeightForWidth(self) -> bool:
-        return True
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._place(self.width(), is_dry=False)
 
     @override
     def heightForWidth(self, width: int) -> int:
-        return self._place(QRect(0, 0, width, 0), is_dry=True)
-
-    @override
-    def setGeometry(self, rect: QRect) -> None:
-        super().setGeometry(rect)
-        self._place(rect, is_dry=False)
+        return self._place(width, is_dry=True)
 
     @override
     def sizeHint(self) -> QSize:
-        sizes = [item.sizeHint() for item in self._items if not item.isEmpty()]
-        wide = sum(s.width() for s in sizes) + self.spacing() * max(0, len(sizes) - 1)
+        sizes = [w.sizeHint() for w in self._shown()]
+        wide = sum(s.width() for s in sizes) + self._spacing * max(0, len(sizes) - 1)
         return QSize(wide, max((s.height() for s in sizes), default=0))
 
     @override
-    def minimumSize(self) -> QSize:
-        sizes = [item.minimumSize() for item in self._items if not item.isEmpty()]
+    def minimumSizeHint(self) -> QSize:
+        sizes = [least(w) for w in self._shown()]
         wide = max((s.width() for s in sizes), default=0)
         return QSize(wide, max((s.height() for s in sizes), default=0))
 
-    def _place(self, rect: QRect, *, is_dry: bool) -> int:
-        """Place everything inside ``rect`` and return the height it takes, pixels."""
-        top = rect.top()
-        for number, line in enumerate(self._lines(rect.width())):
-            heights = [_height(item, width) for _, item, width in line]
-            high = max(heights)
-            if not is_dry:
-                self._place_line(line, heights, rect, top, may_push=number == 0)
-            top += high + self.spacing()
-        return max(0, top - self.spacing() - rect.top())
+    def _shown(self) -> list[QWidget]:
+        return [w for w in self._widgets if not w.isHidden()]
 
-    def _lines(self, room: int) -> list[list[tuple[int, QLayoutItem, int]]]:
-        """Return index, item and width of what stands in each line."""
-        lines: list[list[tuple[int, QLayoutItem, int]]] = []
+    def _place(self, room: int, *, is_dry: bool) -> int:
+        """Place everything in the width ``room`` and return the height it takes, pixels."""
+        top = 0
+        for number, line in enumerate(self._lines(room)):
+            heights = [_height(widget, width) for widget, width in line]
+            if not is_dry:
+                self._place_line(line, heights, room, top, may_push=number == 0)
+            top += max(heights) + self._spacing
+        return max(0, top - self._spacing)
+
+    def _lines(self, room: int) -> list[list[tuple[QWidget, int]]]:
+        """Return the widgets of each line with their widths."""
+        lines: list[list[tuple[QWidget, int]]] = []
         used = 0
-        for index, item in enumerate(self._items):
-            if item.isEmpty():
-                continue
-            width = min(item.sizeHint().width(), max(room, item.minimumSize().width()))
-            if not lines or used + self.spacing() + width > room:
+        for widget in self._shown():
+            least_px = least(widget).width()
+            width = max(min(widget.sizeHint().width(), room), least_px)
+            if not lines or used + self._spacing + width > room:
                 lines.append([])
-                used = -self.spacing()
-            lines[-1].append((index, item, width))
-            used += self.spacing() + width
+                used = -self._spacing
+            lines[-1].append((widget, width))
+            used += self._spacing + width
         return lines
 
     def _place_line(
-        self, line: list[tuple[int, QLayoutItem, int]], heights: list[int], rect: QRect, top: int,
+        self, line: list[tuple[QWidget, int]], heights: list[int], room: int, top: int,
         *, may_push: bool,
     ) -> None:  # fmt: skip
-        widths = sum(width for _, _, width in line) + self.spacing() * (len(line) - 1)
-        push = rect.width() - widths if may_push and self._n_before_gap is not None else 0
+        widths = sum(width for _, width in line) + self._spacing * (len(line) - 1)
+        push = room - widths if may_push and self._n_before_gap is not None else 0
+        pushed = self._widgets[self._n_before_gap or 0 :]
+        is_mirrored = self.layoutDirection() == Qt.LayoutDirection.RightToLeft
         high, left = max(heights), 0
-        for (index, item, width), own in zip(line, heights, strict=True):
-            shift = push if index >= (self._n_before_gap or 0) else 0
-            place = QRect(rect.left() + left + shift, top + (high - own) // 2, width, own)
-            if self._is_mirrored():
-                place.moveRight(rect.right() - left - shift)
-            item.setGeometry(place)
-            left += width + self.spacing()
-
-    def _is_mirrored(self) -> bool:
-        widget = self.parentWidget()
-        return widget is not None and widget.layoutDirection() == Qt.LayoutDirection.RightToLeft
+        for (widget, width), own in zip(line, heights, strict=True):
+            at = left + (push if widget in pushed else 0)
+            if is_mirrored:
+                at = room - at - width
+            widget.setGeometry(QRect(at, top + (high - own) // 2, width, own))
+            left += width + self._spacing
 
 
-def _height(item: QLayoutItem, width: int) -> int:
-    return item.heightForWidth(width) if item.hasHeightForWidth() else item.sizeHint().height()
+def least(widget: QWidget) -> QSize:
+    """Return the size that ``widget`` needs at least."""
+    return widget.minimumSizeHint().expandedTo(widget.minimumSize())
+
+
+def _height(widget: QWidget, width: int) -> int:
+    if widget.sizePolicy().hasHeightForWidth() or widget.hasHeightForWidth():
+        return widget.heightForWidth(width)
+    return max(widget.sizeHint().height(), least(widget).height())

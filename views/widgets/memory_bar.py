@@ -40,7 +40,7 @@ class MemoryBar(QWidget):
         top.add_gap()
         top.addWidget(self._total)
         top.addWidget(self._verdict)
-        column.addLayout(top)
+        column.addWidget(top)
         self._track = _Track(kit)
         column.addWidget(self._track)
         legend = Sides(kit, gap=2)

@@ -55,7 +55,7 @@ class ModelStep(QWidget):
         column.addWidget(self._quick_card(kit))
         self.banner = Banner(kit)
         column.addWidget(self.banner)
-        column.addLayout(self._list_header(kit))
+        column.addWidget(self._list_header(kit))
         self.table = Table(
             kit, self.tr("Models on this machine"),
             [self.tr("Model"), self.tr("Found in"), self.tr("Type"), self.tr("On this machine"),

@@ -1,5 +1,6 @@
 """The wizard: leads from a model to its best settings, or gets there in one click."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -94,11 +95,16 @@ class WizardPage(Page):
             "run": self.run_step, "result": self.result_step,
         }  # fmt: skip
         self._stack = QStackedWidget()
-        for step in self._steps.values():
-            self._stack.addWidget(step)
         self.body.addWidget(self._stack, 1)
         self.step = "model"
         self._connect()
+
+    def placing(self) -> list[Callable[[], object]]:
+        """Return the calls that put the steps on the page, to be made one per turn.
+
+        In a window each widget takes the look at once: all five steps together would hold it.
+        """
+        return [partial(self._stack.addWidget, step) for step in self._steps.values()]
 
     def _connect(self) -> None:
         self.model_step.model_chosen.connect(self.choose_model)

@@ -1,7 +1,7 @@
 """The line of steps above the wizard."""
 
 from PySide6.QtGui import QFont, QShowEvent
-from PySide6.QtWidgets import QLabel, QWidget
+from PySide6.QtWidgets import QLabel
 from typing_extensions import override
 
 from views.widgets.basics import Kit, set_tone
@@ -10,13 +10,12 @@ from views.widgets.flow import Flow
 STEPS = ("model", "goal", "plan", "run", "result")
 
 
-class StepLine(QWidget):
+class StepLine(Flow):
     """Shows where the user is; read as "Step 2 of 5: Goal"."""
 
     def __init__(self, kit: Kit) -> None:
         """Start at the first step."""
-        super().__init__()
-        row = Flow(2 * kit.unit, self)
+        super().__init__(2 * kit.unit)
         names = (
             self.tr("Model"), self.tr("Goal"), self.tr("Plan"), self.tr("Measure"),
             self.tr("Result"),
@@ -25,8 +24,8 @@ class StepLine(QWidget):
         self._names = names
         for index, label in enumerate(self._labels):
             if index:
-                row.addWidget(kit.icon_label("next", "muted", 3 * kit.unit))
-            row.addWidget(label)
+                self.addWidget(kit.icon_label("next", "muted", 3 * kit.unit))
+            self.addWidget(label)
         self._step = "model"
 
     def show_step(self, step: str) -> None:
