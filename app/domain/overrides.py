@@ -18,6 +18,9 @@ _HINT = r"Write PATTERN=BUFFER, e.g. blk\.(0|1)\.ffn_.*_exps=CPU."
 # which is the other way round)
 _NOT_IN_BOTH = re.compile(r"\(\?(?![:=!])|\\[AZ]|[*+?}]\+|\[\[:")
 
+# a repetition of what repeats: on a name without a match that takes hours
+_NESTED = re.compile(r"\((?:[^()\\]|\\.)*[*+}](?:[^()\\]|\\.)*\)[*+{]")
+
 
 class OverrideRule(Record, frozen=True, kw_only=True):
     """One rule.
@@ -73,6 +76,8 @@ def _rule(text: str) -> OverrideRule:
     unknown = _NOT_IN_BOTH.search(pattern)
     if unknown:
         raise _bad(text, f"llama.cpp's patterns have no {unknown[0]!r}")
+    if _NESTED.search(pattern):
+        raise _bad(text, "it repeats what repeats already")
     try:
         re.compile(pattern, re.ASCII)
     except (re.error, OverflowError, RecursionError) as error:

@@ -7,6 +7,7 @@ the experts only the used ones count.
 from app.domain.model import ModelSpec
 from app.domain.settings import Settings, Switch
 from app.estimate.kv import is_swa, layer_caches
+from app.estimate.overridden import overridden_tensors
 from app.estimate.profile import (
     DEFAULT_PROFILE,
     EngineProfile,
@@ -15,7 +16,14 @@ from app.estimate.profile import (
     swa_cells,
     with_split,
 )
-from app.estimate.weights import HOST, HOST_ALIGNMENT, layer_devices, weight_table
+from app.estimate.weights import (
+    HOST,
+    HOST_ALIGNMENT,
+    TensorGroup,
+    is_expert,
+    layer_devices,
+    weight_table,
+)
 
 HOST_NAME = "host"
 
@@ -46,6 +54,11 @@ def token_bytes(
         expert_home = HOST if layer < settings.n_cpu_moe else place
         sums[place] += block.n_bytes - block.expert_bytes
         sums[expert_home] += block.expert_bytes * share
+    for entry in overridden_tensors(spec, settings.override_tensor):
+        if entry.group in (TensorGroup.BLOCK, TensorGroup.OUTPUT):
+            read = entry.tensor.n_bytes * (share if is_expert(entry.tensor) else 1.0)
+            sums[entry.origins(places, settings)[0]] -= read
+            sums[entry.home(split)] += read
     for layer, n_bytes in enumerate(_cache_read(spec, settings, depth, profile)):
         sums[HOST if in_ram else places[layer]] += n_bytes
     sums[places[-1]] += table.outputs + table.tied

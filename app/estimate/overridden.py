@@ -11,9 +11,9 @@ from app.estimate.weights import (
     HOST_ALIGNMENT,
     TensorGroup,
     is_expert,
+    loaded_tensors,
     repacks,
     stored_bytes,
-    tensor_home,
 )
 
 _EMBEDDING = "token_embd.weight"
@@ -40,8 +40,9 @@ class Overridden(NamedTuple):
 
     def home(self, devices: tuple[FormulaDevice, ...]) -> int:
         """Return the index of its device; ``HOST`` also for one that is not used."""
-        names = [d.name for d in devices]
-        return HOST if self.device not in names else names.index(self.device)
+        if self.device is None:
+            return HOST
+        return next((i for i, d in enumerate(devices) if d.name == self.device), HOST)
 
     def origins(self, places: tuple[int, ...], settings: Settings) -> tuple[int, ...]:
         """Return where it would lie (rotary factors: ``move`` is told)."""
@@ -60,11 +61,10 @@ def overridden_tensors(spec: ModelSpec, text: str) -> tuple[Overridden, ...]:
         UsageProblem: A rule is none.
     """
     rules, found = read_overrides(text), []
-    homes = ((tensor, tensor_home(spec, tensor)) for tensor in spec.tensors) if rules else ()
-    for tensor, home in homes:
-        rule = override_for(rules, tensor.name) if home is not None else None
-        if home is not None and rule is not None:
-            found.append(Overridden(tensor, *home, rule.device))
+    for tensor, group, layer in loaded_tensors(spec) if rules else ():
+        rule = override_for(rules, tensor.name)
+        if rule is not None:
+            found.append(Overridden(tensor, group, layer, rule.device))
     return tuple(found)
 
 
@@ -92,15 +92,14 @@ def parts_in_ram(spec: ModelSpec, overridden: tuple[Overridden, ...]) -> InRam:
     kept = {e.tensor.name for e in overridden if e.device is None}
     moved: dict[str, set[int]] = {"attn": set(), "ffn": set(), "exps": set(), "narrow": set()}
     stays = {"ffn": set[int](), "exps": set[int]()}
-    for tensor in spec.tensors if kept else ():
-        home = tensor_home(spec, tensor)
-        if home is None or home[0] is not TensorGroup.BLOCK or len(tensor.shape) < _MATRIX_DIMS:
+    for tensor, group, layer in loaded_tensors(spec) if kept else ():
+        if group is not TensorGroup.BLOCK or len(tensor.shape) < _MATRIX_DIMS:
             continue
         kind = _kind(tensor)
         if tensor.name in kept:
-            moved[kind].add(home[1])
+            moved[kind].add(layer)
         elif kind in stays:
-            stays[kind].add(home[1])
+            stays[kind].add(layer)
     some = frozenset[int]().union(*moved.values())
     return InRam(
         attention=frozenset(moved["attn"]),

@@ -5,6 +5,10 @@ from app.domain.settings import FlashAttn, Settings, Switch
 from app.estimate.kv import LayerCache, is_swa
 from app.estimate.weights import HOST
 
+# one cache, in 1/32
+_WHOLE = 32
+_MANY = 10
+
 
 def visiting_bytes(
     spec: ModelSpec,
@@ -24,17 +28,33 @@ def visiting_bytes(
     if settings.offload_kqv is Switch.ON:
         return (0,) * len(caches)
     blocks = places[:-1]
-    sixteenths = {}
+    is_flash, is_latent = (
+        settings.flash_attn is not FlashAttn.OFF,
+        spec.mla_kv_lora_rank is not None,
+    )
+    shares = {}
     for place in set(blocks) - {HOST}:
-        full = [i for i, p in enumerate(blocks) if p == place and not is_swa(spec, i)]
-        is_later = any(p not in (HOST, place) for p in blocks[: blocks.index(place)])
-        n = 16
-        if settings.flash_attn is not FlashAttn.OFF and len(full) > 1:
-            middle = 20 if spec.n_expert else 19
-            n = middle if spec.n_swa else 20 if blocks[0] == place else 24 if is_later else 16
+        here = [i for i, p in enumerate(blocks) if p == place]
+        full = [i for i in here if not is_swa(spec, i)]
+        is_crowded = is_flash and len(full) > 1
         has_gaps = spec.n_swa or not experts_in_ram.issuperset(full)
-        sixteenths[place] = 32 if spec.mla_kv_lora_rank is not None else n if has_gaps else 16
+        share = _middle(spec, blocks, here) if is_crowded and has_gaps else _WHOLE
+        shares[place] = 2 * _WHOLE if is_latent else share
     return tuple(
-        0 if p == HOST else cache.kv_bytes * sixteenths[p] // 16 + cache.state_bytes
+        0 if p == HOST else cache.kv_bytes * shares[p] // _WHOLE + cache.state_bytes
         for p, cache in zip(blocks, caches, strict=True)
     )
+
+
+def _middle(spec: ModelSpec, blocks: tuple[int, ...], here: list[int]) -> int:
+    """Return how much of a cache is counted on a device with the blocks ``here``, 1/32.
+
+    Dense models with windows are small beside their cache: the fewer blocks, the more an excess
+    weighs.
+    """
+    if spec.n_swa:
+        return 40 if spec.n_expert else 38 + (len(here) >= _MANY)
+    if here[0] == 0:
+        return 40
+    is_later = any(p not in (HOST, blocks[here[0]]) for p in blocks[: here[0]])
+    return 48 if is_later else _WHOLE

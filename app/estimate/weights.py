@@ -8,6 +8,7 @@ copy of the embedding; expert tensors of the first ``n_cpu_moe`` blocks stay in 
 import bisect
 import re
 import struct
+from collections.abc import Iterator
 from enum import StrEnum
 from itertools import accumulate
 from typing import NamedTuple
@@ -164,17 +165,18 @@ def place_weights(
     return sums
 
 
-def tensor_home(spec: ModelSpec, tensor: TensorInfo) -> tuple[TensorGroup, int] | None:
-    """Return what ``tensor`` belongs to and its block (the number of blocks where it is in none).
+def loaded_tensors(spec: ModelSpec) -> Iterator[tuple[TensorInfo, TensorGroup, int]]:
+    """Yield what the engine loads: tensor, what it belongs to, its block.
 
-    ``None`` = the engine does not load it.
+    The block is the number of blocks where it is in none.
     """
-    match = _BLOCK.match(tensor.name)
-    if match is None:
-        return _group(spec.arch, tensor.name), spec.n_layer
-    layer = int(match[1])
-    is_loaded = layer < spec.n_layer and layer not in _draft_blocks(spec)
-    return (TensorGroup.BLOCK, layer) if is_loaded else None
+    skipped = _draft_blocks(spec)
+    for tensor in spec.tensors:
+        match = _BLOCK.match(tensor.name)
+        if match is None:
+            yield tensor, _group(spec.arch, tensor.name), spec.n_layer
+        elif int(match[1]) < spec.n_layer and int(match[1]) not in skipped:
+            yield tensor, TensorGroup.BLOCK, int(match[1])
 
 
 def is_expert(tensor: TensorInfo) -> bool:

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import msgspec
 
+from app.domain.overrides import read_overrides
 from app.domain.settings import FlashAttn, Settings
 from app.domain.sweep import SweepRequest
 from app.domain.trial import Trial, Workload
@@ -45,6 +46,7 @@ def auto_fit_settings(s: Search, base: Settings) -> Settings | None:
         n_threads=s.plan.space.host.cores_physical,
         n_threads_batch=0,
         load_mode=default.load_mode,
+        override_tensor=default.override_tensor,
     )
     free = SweepRequest()
     space = s.plan.space
@@ -54,9 +56,11 @@ def auto_fit_settings(s: Search, base: Settings) -> Settings | None:
 
 
 def cpu_settings(base: Settings) -> Settings:
-    """Return ``base`` without any device."""
+    """Return ``base`` without any device, nor rules that put tensors on one."""
+    rules = base.override_tensor
+    names_device = any(rule.device for rule in read_overrides(rules))
     return msgspec.structs.replace(
-        base, n_gpu_layers=0, n_cpu_moe=0, devices=(), override_tensor=""
+        base, n_gpu_layers=0, n_cpu_moe=0, devices=(), override_tensor="" if names_device else rules
     )
 
 

@@ -25,7 +25,7 @@ def test_the_first_pattern_found_decides() -> None:
     [
         "exps", "exps=", "=CPU", "a=CPU,", "(=CPU", "a{2,3}=CPU", "[=CPU", r"(?<=x)y=CPU",
         "(?P<n>x)=CPU", "(?i)x=CPU", r"\Ablk=CPU", "x++=CPU", "[[:digit:]]=CPU", "a\0b=CPU",
-        "x{99999999999999999999}=CPU", "x" * 5000 + "=CPU",
+        "x{99999999999999999999}=CPU", "(.+)+x=CPU", r"(\d*a){9}=CPU", "x" * 5000 + "=CPU",
     ],
 )  # fmt: skip
 def test_what_llama_cpp_would_refuse_is_a_sentence(text: str) -> None:

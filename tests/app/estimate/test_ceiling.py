@@ -38,6 +38,8 @@ def test_only_used_experts_are_read() -> None:
     )  # fmt: skip
     experts = sum(t.n_bytes for t in spec.tensors if "_exps" in t.name)
     read = token_bytes(spec, Settings(n_gpu_layers=99, n_cpu_moe=4), (GPU,))
+    ruled = Settings(n_gpu_layers=99, override_tensor="exps=CPU")
+    assert token_bytes(spec, ruled, (GPU,)) == pytest.approx(read, abs=spec.n_layer)
     assert read["host"] == pytest.approx(experts / 4, abs=4)
 
 

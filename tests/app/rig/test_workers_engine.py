@@ -243,6 +243,25 @@ def test_tensors_placed_by_name(
         assert planned[0].weights_bytes == bare[0].weights_bytes
 
 
+@pytest.mark.parametrize(
+    ("n_gpu_layers", "rules"), [(99, "attn_v=CPU,token_embd=RPC0"), (0, ".=CPU")]
+)
+def test_tensors_of_a_dense_model_placed_by_name(
+    device: str, tiny: ModelSpec, n_gpu_layers: int, rules: str
+) -> None:
+    """Formula, dry run and real load agree on a device and on the CPU alone."""
+    rig = rig_with(device, spec=tiny)
+    asked = msgspec.structs.replace(SMALL, n_gpu_layers=n_gpu_layers, override_tensor=rules)
+    planned, trial = rig.plan(asked), run(rig, asked)
+    space = rig.space()
+    rig.close()
+    assert not isinstance(planned, ErrorInfo), planned
+    gpus = {p.device: p.total_bytes for p in planned if p.device != "host"}
+    assert (trial.outcome, trial.device_bytes) == (Outcome.OK, gpus)
+    formula = Formula(tiny, tuple(formula_device(d) for d in space.devices)).estimate(asked)
+    assert [p.weights_bytes for p in formula] == [p.weights_bytes for p in planned]
+
+
 def test_rules_the_engine_cannot_follow_are_refused(device: str, moe: ModelSpec) -> None:
     """An unknown buffer and a broken pattern end in a sentence, in a dry run and in a trial."""
     rig = rig_with(device, spec=moe)

@@ -95,6 +95,8 @@ def test_unrecorded_context_takes_the_next_recorded_one() -> None:
         ({"n_gpu_layers": -1}, "bad_pin"),
         ({"n_gpu_layers": "most"}, "bad_pin"),
         ({"flash_attn": "maybe"}, "bad_pin"),
+        ({"override_tensor": "exps"}, "bad_overrides"),
+        ({"override_tensor": "exps=CUDA7"}, "unknown_buffer"),
         ({"n_ubatch": 4096}, "ubatch_over_batch"),
         ({"type_v": "q8_0", "flash_attn": "off"}, "v_needs_flash_attn"),
     ],

@@ -108,6 +108,18 @@ def test_pins_are_kept() -> None:
         assert {getattr(a, name) for a in asked} == {value}
 
 
+def test_rules_of_the_user_s_are_kept() -> None:
+    """Every answer has them; llama.cpp's own choice knows nothing of them, and cannot win."""
+    rules = "attn_k=CPU"
+    rig = SimulatedRig(machine(free_bytes=3 * GIB, expert_frac=0.9))
+    result = search(rig, SweepRequest(pinned={"override_tensor": rules}))
+    assert result.recommended is not None
+    assert result.recommended.settings.override_tensor == rules
+    by_stage = {t.request.stage: t.request.settings.override_tensor for t in result.trials}
+    assert by_stage["layers"] == rules
+    assert by_stage.get("auto_fit", "") == ""
+
+
 def test_a_pin_that_cannot_be_is_no_other_answer() -> None:
     """Pinned layers that run out of memory end in what would fit, not in the CPU's settings."""
     rig = SimulatedRig(machine(free_bytes=3 * GIB))
