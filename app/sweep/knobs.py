@@ -202,6 +202,9 @@ def better(
     if not s.bounds.ok(rival) or s.is_dominated(rival) or not s.may_screen(rival):
         return held
     first = yield from s.measure(stage, held, reps=reps(s))
+    if first is not None and first.disturbed and not s.is_quick:
+        yield from s.ask(stage, held, reps=reps(s))  # or whatever comes next seems faster
+        first = s.point(held)
     second = yield from s.measure(stage, rival, reps=reps(s))
     if first is None or second is None or not (first.is_clean and second.is_clean):
         return held
