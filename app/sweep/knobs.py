@@ -18,6 +18,7 @@ from app.sweep.search import Asking, Search
 
 KNOB_GAIN = 1.01  # a knob leaves its default only for more than this
 LEAST_GAIN_FRAC = 0.01  # a knob that cannot gain this much is not tried
+BLUR = 2.0  # scatters of a pass by which two looks may differ although nothing does
 UBATCHES = (1024, 2048, 256, 128)
 DEFAULT_UBATCH = 512
 
@@ -95,6 +96,27 @@ def tune_threads(s: Search, at: Settings) -> Asking[Settings]:
             rival = msgspec.structs.replace(at, n_threads=n)
             best = yield from _screen(s, best, rival, "threads")
     return (yield from _tune_batch_threads(s, best))
+
+
+def threads_again(s: Search) -> Asking[None]:
+    """Time the leader with thread counts that its look, noisy as it was, did not rule out."""
+    best = s.best()
+    if best is None or s.is_quick or s.request_is_pinned("n_threads"):
+        return
+    at = s.as_asked(best.settings)
+    if not s.has_cpu_part(at) or at.n_threads_batch not in (0, at.n_threads):
+        return
+    bound = 1 + BLUR * s.noise_frac()
+    for n in (s.plan.space.host.cores_physical, *_thread_choices(s)):
+        ratios = [
+            p.request_s / held.request_s
+            for asked, p in s.screens().items()
+            if asked.n_threads == n != at.n_threads
+            and (held := s.screened(msgspec.structs.replace(asked, n_threads=at.n_threads)))
+        ]
+        if ratios and min(ratios) < bound:
+            rival = msgspec.structs.replace(at, n_threads=n)
+            yield from s.measure("threads", rival, reps=reps(s), spare=1)
 
 
 def _tune_batch_threads(s: Search, at: Settings) -> Asking[Settings]:
@@ -202,6 +224,9 @@ def better(
     if not s.bounds.ok(rival) or s.is_dominated(rival) or not s.may_screen(rival):
         return held
     first = yield from s.measure(stage, held, reps=reps(s))
+    if first is not None and first.disturbed and not s.is_quick:
+        yield from s.ask(stage, held, reps=reps(s))  # or whatever comes next seems faster
+        first = s.point(held)
     second = yield from s.measure(stage, rival, reps=reps(s))
     if first is None or second is None or not (first.is_clean and second.is_clean):
         return held

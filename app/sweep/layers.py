@@ -1,5 +1,6 @@
 """Stage 0, the references, and the shape of the curve between the measured placements."""
 
+import math
 from itertools import pairwise
 
 import msgspec
@@ -154,16 +155,18 @@ def _is_straight(curve: list[tuple[int, Point]]) -> bool:
 
 
 def _bend(curve: list[tuple[int, Point]]) -> int | None:
-    """Return the rung before the largest when that is slower than the line through the others."""
+    """Return the rung half way to the largest where that is slower than the line says.
+
+    Memory that spills unseen bends the curve somewhere between.
+    """
     (a, first), (b, second), (c, last) = curve[-3:]
     if c - b < 2:
         return None
     slope = (second.request_s - first.request_s) / (b - a)
     expected = second.request_s + slope * (c - b)
-    noise = (last.request.half_width if last.request else 0.0) + (
-        second.request.half_width if second.request else 0.0
-    )
-    return c - 1 if last.request_s - expected > max(BEND_FRAC * expected, noise) else None
+    widths = [p.request.half_width for p in (second, last) if p.request is not None]
+    noise = math.hypot(*widths)
+    return (b + c) // 2 if last.request_s - expected > max(BEND_FRAC * expected, noise) else None
 
 
 def probe_workload(s: Search) -> Workload:

@@ -42,6 +42,7 @@ def script(s: Search) -> Asking[None]:
         yield from devices.splits(s)
         for group in groups[1:]:
             yield from devices.other_devices(s, group)
+    yield from knobs.threads_again(s)
     yield from finals(s)
     yield from context_curve(s)
     yield from longest_context(s)
@@ -72,8 +73,10 @@ def _on_devices(s: Search, group: tuple[str, ...]) -> Asking[bool]:
     if _is_strange(s, low):
         # what is wrong there has to be found with few loads
         yield from _middle(s, base, at, s.ladder, low)
+    if not s.is_quick:
+        yield from layers.cpu_reference(s, base)  # while it is loaded
     yield from _prompt_on_device(s, base)
-    if not s.is_quick or _cpu_may_lead(s):
+    if s.is_quick and _cpu_may_lead(s):
         yield from layers.cpu_reference(s, base)
     ladder = yield from _branch(s, at, spare)
     yield from _middle(s, base, at, ladder, low)

@@ -78,9 +78,10 @@ class Search(Known):
         if not timed:
             return None
 
-        def distance(trial: Trial) -> tuple[int, int, bool]:
+        def distance(trial: Trial) -> tuple[bool, int, int, bool]:
             seen = trial.request.settings
             return (
+                bool(seen.devices) != bool(settings.devices),
                 abs(seen.n_gpu_layers - settings.n_gpu_layers)
                 + abs(seen.n_cpu_moe - settings.n_cpu_moe),
                 abs(seen.n_ubatch - settings.n_ubatch),

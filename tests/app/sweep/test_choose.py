@@ -14,7 +14,7 @@ from app.rig.simulated import SimulatedRig
 from app.rig.simulated_machine import random_machine
 from app.session import evidence
 from app.sweep import reasons
-from app.sweep.pick import pick, resolve_ties
+from app.sweep.pick import pick, resolve_ties, undecided_rival
 from app.sweep.points import Point
 from app.sweep.stats import estimate
 from tests.fakes.rigs import GOLDEN, machine, search
@@ -208,3 +208,22 @@ def test_curve_and_answer_say_the_same() -> None:
             p for p in result.context_curve if (p.n_ctx, p.depth) == (best.settings.n_ctx, depth)
         ]
         assert [p.decode_tok_s for p in same] == [best.decode_tok_s]
+
+
+def test_a_decided_twin_does_not_end_the_finals() -> None:
+    """The rival to time again is the fastest that is still open, not the one next to the winner."""
+    winner = a_point(FULL, 4.00, 2000)
+    slower = a_point(Settings(n_gpu_layers=33, n_ubatch=1024), 4.10, 2000)
+    open_one = a_point(Settings(n_gpu_layers=33, n_ubatch=256), 4.12, 2000, spread=0.05)
+    assert undecided_rival([winner, slower, open_one], winner) == open_one
+    assert undecided_rival([winner, slower], winner) is None
+
+
+def test_a_quantised_cache_is_a_rival_by_what_it_must_gain() -> None:
+    """A q8_0 cache 2 % faster is weighed as 3 % slower: another open point comes first."""
+    winner = a_point(FULL, 4.00, 2000, spread=0.05)
+    quantised = Settings(n_gpu_layers=33, type_k="q8_0", type_v="q8_0")
+    q8 = a_point(quantised, 3.92, 1000, spread=0.05)
+    near = a_point(Settings(n_gpu_layers=33, n_ubatch=256), 4.05, 2000, spread=0.05)
+    assert undecided_rival([winner, q8, near], winner) == near
+    assert undecided_rival([winner, q8], winner) == q8

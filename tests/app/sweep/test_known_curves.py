@@ -53,11 +53,12 @@ def test_known_curves(name: str) -> None:
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_known_curves_quickly(name: str) -> None:
-    """The quick search finds the same layers, within its own budget."""
+    """The quick search finds the same layers, within its own loads and time."""
     result = known(name, BudgetName.QUICK)
     assert result.recommended is not None
     assert result.recommended.settings.n_gpu_layers in RIGHT[name][0]
     assert result.n_model_loads <= BUDGETS[BudgetName.QUICK].max_loads
+    assert result.virtual_s <= BUDGETS[BudgetName.QUICK].max_s
 
 
 def test_prompt_and_decode_have_their_own_threads() -> None:
