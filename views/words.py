@@ -63,7 +63,7 @@ _BUDGETS = {
 _STATUSES = {
     SweepStatus.COMPLETE: ("good", QT_TRANSLATE_NOOP("Words", "complete")),
     SweepStatus.BUDGET_REACHED: ("warn", QT_TRANSLATE_NOOP("Words", "stopped at its budget")),
-    SweepStatus.CANCELLED: ("warn", QT_TRANSLATE_NOOP("Words", "stopped by you")),
+    SweepStatus.CANCELLED: ("warn", QT_TRANSLATE_NOOP("Words", "not finished")),
     SweepStatus.FAILED: ("bad", QT_TRANSLATE_NOOP("Words", "failed")),
 }
 _OUTCOMES = {

@@ -15,7 +15,7 @@ from app.store.records import engine_name
 STATUS_TEXT = {
     SweepStatus.COMPLETE: "complete",
     SweepStatus.BUDGET_REACHED: "stopped at its budget",
-    SweepStatus.CANCELLED: "stopped by you",
+    SweepStatus.CANCELLED: "not finished",
     SweepStatus.FAILED: "failed",
 }
 

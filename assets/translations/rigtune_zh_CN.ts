@@ -2963,8 +2963,8 @@
         <translation>达到预算后停止</translation>
     </message>
     <message>
-        <source>stopped by you</source>
-        <translation>由您停止</translation>
+        <source>not finished</source>
+        <translation>未完成</translation>
     </message>
     <message>
         <source>failed</source>
@@ -3233,10 +3233,6 @@
     <message>
         <source>{sentence} ({details})</source>
         <translation>{sentence}（{details}）</translation>
-    </message>
-    <message>
-        <source>not finished</source>
-        <translation>未完成</translation>
     </message>
     <message>
         <source>with an empty context</source>

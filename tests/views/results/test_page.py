@@ -29,7 +29,7 @@ def test_newest_result_is_open_and_others_can_be(
     qtbot.waitUntil(lambda: "complete" in page.view._status.text)
     assert page.table.rows.rows[0][:2] == (data.SPEC.name, "Chat")
     page.table.selectRow(1)
-    qtbot.waitUntil(lambda: "stopped by you" in page.view._status.text)
+    qtbot.waitUntil(lambda: "not finished" in page.view._status.text)
 
 
 def test_chat_on_a_stored_result(window: MainWindow, late: LatePages, qtbot: QtBot) -> None:
@@ -109,7 +109,7 @@ def test_deleting_can_be_undone(window: MainWindow, late: LatePages, qtbot: QtBo
     page.tools.delete.click()
     qtbot.waitUntil(lambda: len(page.table.rows.rows) == 1)
     assert page.banner.text == f"Deleted: {data.SPEC.name}"
-    qtbot.waitUntil(lambda: "stopped by you" in page.view._status.text)
+    qtbot.waitUntil(lambda: "not finished" in page.view._status.text)
     page.banner._action.click()
     qtbot.waitUntil(lambda: len(page.table.rows.rows) == 2)
     qtbot.waitUntil(lambda: not window.jobs.running())
@@ -165,7 +165,7 @@ def test_file_goes_out_and_comes_in(
         other.write_text("{}")
     page.load_from(str(target))
     qtbot.waitUntil(lambda: "in the list" in page.banner.text)
-    qtbot.waitUntil(lambda: "stopped by you" in page.view._status.text)  # the file's own answer
+    qtbot.waitUntil(lambda: "not finished" in page.view._status.text)  # the file's own answer
     assert page.table.currentIndex().row() == 1
     page.load_from(str(other))
     qtbot.waitUntil(lambda: "holds no RigTune result" in page.banner.text)
