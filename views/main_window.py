@@ -163,13 +163,17 @@ class MainWindow(QMainWindow):
         self.sidebar.show_page(key)
         is_new = self.isVisible() and key in MODULES and key not in self.on_demand.pages
         page = self._page(key)
-        if is_new:  # filled and shown in the next turn: together they take too long
-            self._turns.add([lambda: self.open_page(self._wanted)])
+        if is_new:  # filled and shown in two further turns: together they take too long
+            self._turns.add([self._show_findings, lambda: self._show_if_wanted(key)])
             return
         if key == "advice":
             self._show_findings()  # with the newest readings
         if page is not None:
             self._stack.setCurrentWidget(page)
+
+    def _show_if_wanted(self, key: str) -> None:
+        if key == self._wanted:
+            self._stack.setCurrentWidget(self.on_demand.pages[key])
 
     @Slot()
     def open_model(self) -> None:

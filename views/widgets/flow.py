@@ -7,6 +7,7 @@ Python may be freed by Qt while Python still holds them.
 from PySide6.QtCore import QEvent, QRect, QSize, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
+from shiboken6 import isValid
 from typing_extensions import override
 
 
@@ -74,7 +75,8 @@ class Flow(QWidget):
         return QSize(wide, max((s.height() for s in sizes), default=0))
 
     def _shown(self) -> list[QWidget]:
-        return [w for w in self._widgets if not w.isHidden()]
+        # Asked by Qt even while a child goes: an error in an answer to it would end the program.
+        return [w for w in self._widgets if isValid(w) and not w.isHidden()]
 
     def _place(self, room: int, *, is_dry: bool) -> int:
         """Place everything in the width ``room`` and return the height it takes, pixels."""
