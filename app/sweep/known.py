@@ -104,7 +104,7 @@ class Known:
         wanted = dict(self.plan.request.pinned)
         if "n_ctx" in wanted:
             wanted["n_ctx"] = self.plan.n_ctx
-        if not self.plan.space.model.n_expert:
+        if not self.plan.space.model.n_expert or wanted.get("n_gpu_layers") == 0:
             wanted.pop("n_cpu_moe", None)
         if wanted.get("flash_attn") == FlashAttn.AUTO:
             del wanted["flash_attn"]

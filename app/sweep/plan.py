@@ -19,6 +19,7 @@ from app.domain.sweep import (
 )
 from app.domain.trial import Workload
 from app.domain.units import format_bytes
+from app.sweep.knobs import default_type
 from app.sweep.ladder import Bounds, expert_ladder, layer_ladder
 from app.sweep.start import base_settings, device_groups
 
@@ -229,10 +230,12 @@ def _check_pin_pairs(request: SweepRequest) -> None:
     if int(pinned.get("n_ubatch", 1)) > int(pinned.get("n_batch", default.n_batch)):
         hint = "Pin n_batch to at least n_ubatch."
         raise UsageProblem("ubatch_over_batch", "n_ubatch cannot exceed n_batch.", hint)
-    quantised = pinned.get("type_v", "f16") not in ("f16", "f32", "bf16")
+    kind = pinned.get("type_v", default_type(request.kv_types))
+    quantised = kind not in ("f16", "f32", "bf16")
     if quantised and pinned.get("flash_attn") == "off":
         message = "A quantised V cache needs flash attention."
-        raise UsageProblem("v_needs_flash_attn", message, "Pin flash_attn to on.")
+        hint = "Pin flash_attn to on, or allow f16."
+        raise UsageProblem("v_needs_flash_attn", message, hint)
 
 
 def _highest(name: str, high: int | None, space: SearchSpace) -> int | None:

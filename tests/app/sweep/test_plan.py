@@ -118,6 +118,14 @@ def test_unknown_device_and_type() -> None:
     assert refused(SweepRequest(kv_types=("q7_7",))) == "bad_kv_type"
 
 
+def test_only_quantised_caches_need_flash_attention() -> None:
+    """Without f16 among the allowed types, flash attention cannot be pinned off."""
+    off: dict[str, int | str] = {"flash_attn": "off"}
+    only = SweepRequest(kv_types=("q8_0",), pinned=off)
+    assert refused(only) == "v_needs_flash_attn"
+    plan(SweepRequest(kv_types=("f16", "q8_0"), pinned=off))
+
+
 def test_model_larger_than_the_machine() -> None:
     """A model larger than RAM and VRAM together is refused before anything loads."""
     assert refused(SweepRequest(), layer_bytes=4 * GIB) == "model_too_large"

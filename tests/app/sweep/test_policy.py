@@ -131,6 +131,14 @@ def test_a_pin_that_cannot_be_is_no_other_answer() -> None:
     assert f"At most {most} GPU layers" in result.error.hint
 
 
+def test_expert_layers_mean_nothing_without_layers_on_the_card() -> None:
+    """With no layer on the card, pinned expert layers in RAM are kept by whatever runs."""
+    rig = SimulatedRig(machine(expert_frac=0.8))
+    result = search(rig, SweepRequest(pinned={"n_gpu_layers": 0, "n_cpu_moe": 5}))
+    assert result.recommended is not None
+    assert result.recommended.settings.n_gpu_layers == 0
+
+
 @pytest.mark.parametrize("kept", ["headroom_bytes", "reserve_bytes"])
 def test_a_reference_that_takes_what_stays_free_cannot_win(kept: str) -> None:
     """What the user wants left free binds the answer, its knee and every tie; llama.cpp's own
