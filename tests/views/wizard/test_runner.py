@@ -31,7 +31,8 @@ def test_end_of_the_old_search_leaves_the_new_one_alone(
     session.gate.clear()
     with qtbot.waitSignal(runner.planned):
         runner.start("x", SweepRequest())
-    runner.start("x", SweepRequest())
+    with qtbot.waitSignal(runner.planned):  # nobody can accept a plan before it is there
+        runner.start("x", SweepRequest())
     qtbot.waitUntil(lambda: len(jobs.running()) == 1)
     assert runner.is_running
     runner.go()
