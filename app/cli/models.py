@@ -21,6 +21,7 @@ LEGEND = {
     "estimated": "≈ estimated from other models' measurements on this machine.",
     "bound": "≤ at most, by the measured speed of RAM.",
     "nothing_measured": "— nothing measured here yet: rigtune tune MODEL.",
+    "not_unpacked": "— the demo model is unpacked when it is first used.",
     "gpu_asleep": "— a GPU sleeps, and a list does not wake it.",
 }
 

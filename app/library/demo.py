@@ -1,6 +1,7 @@
 """The demo model: a small real model from PyPI, put together once."""
 
 import importlib
+import importlib.util
 import secrets
 from pathlib import Path
 
@@ -13,6 +14,20 @@ DEMO_FILE = "gemma-3-270m-q4_k_m.gguf"
 DEMO_BYTES = 253_113_024
 
 
+def demo_path() -> Path:
+    """Return where the demo model lies once it was used."""
+    return runtime.data_dir() / "models" / DEMO_FILE
+
+
+def has_demo() -> bool:
+    """Whether the demo model can be used here; downloads of RigTune do not bring it."""
+    return _is_whole(demo_path()) or importlib.util.find_spec(DEMO_PACKAGE) is not None
+
+
+def _is_whole(path: Path) -> bool:
+    return path.is_file() and path.stat().st_size == DEMO_BYTES
+
+
 def demo_model() -> Path:
     """Return the demo model's file, assembling it from its package at the first call.
 
@@ -22,8 +37,8 @@ def demo_model() -> Path:
     Raises:
         EnvironmentProblem: The package is missing or damaged, or the file cannot be written.
     """
-    target = runtime.data_dir() / "models" / DEMO_FILE
-    if target.is_file() and target.stat().st_size == DEMO_BYTES:
+    target = demo_path()
+    if _is_whole(target):
         return target
     try:
         package = importlib.import_module(DEMO_PACKAGE)

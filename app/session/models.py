@@ -24,6 +24,7 @@ from app.store import Profile, Store
 from app.store.records import machine_name
 
 N_CTX = 4096
+DEMO_NAME = "Gemma 3 270M (demo)"
 _RAM_CODES = ("cpu_ceiling", "ram_token_time")
 
 
@@ -104,7 +105,7 @@ def _ram_gb_s(profiles: Iterable[Profile], store: Store) -> float | None:
 
 
 def list_models(scene: Scene, store: Store, folders: tuple[str, ...]) -> tuple[ModelEntry, ...]:
-    """Return the models found, each with its verdict and predicted speed.
+    """Return the models found, each with its verdict and predicted speed; the demo model first.
 
     Args:
         scene: This machine as it is now; it wakes no GPU.
@@ -115,11 +116,27 @@ def list_models(scene: Scene, store: Store, folders: tuple[str, ...]) -> tuple[M
     deadline_s = time.monotonic() + LIST_S
     find = partial(library.find_models, folders=folders)
     found = within(LIST_S, "The model folders", find)
-    # one drive that stalls costs its own entry, and a few of them no more than the deadline
-    return tuple(
-        list_entry(scene, each, predictor, min(HEADER_S, deadline_s - time.monotonic()))
+    demo = str(library.demo_path())
+    found = tuple(
+        msgspec.structs.replace(each, id=library.DEMO, name=DEMO_NAME)
+        if each.path == demo
+        else each
         for each in found
     )
+    # one drive that stalls costs its own entry, and a few of them no more than the deadline
+    entries = [
+        list_entry(scene, each, predictor, min(HEADER_S, deadline_s - time.monotonic()))
+        for each in found
+    ]
+    if library.has_demo() and not any(entry.id == library.DEMO for entry in entries):
+        # its package is here, but it was not unpacked yet
+        entries.append(
+            ModelEntry(
+                id=library.DEMO, origin="rigtune", name=DEMO_NAME, path=demo,
+                file_bytes=library.DEMO_BYTES, predicted=Prediction(reason="not_unpacked"),
+            )
+        )  # fmt: skip
+    return tuple(sorted(entries, key=lambda entry: entry.id != library.DEMO))
 
 
 def list_entry(

@@ -61,7 +61,8 @@ class Prediction(Record, frozen=True, kw_only=True):
         tok_s: Tokens per second; ``None`` = nothing can be said.
         source: ``measured`` (tuned here), ``estimated`` (from other models' measurements here) or
             ``bound`` (at most, from the measured speed of RAM).
-        reason: Why there is none: ``nothing_measured``, ``gpu_asleep`` or ``not_usable``.
+        reason: Why there is none: ``nothing_measured``, ``gpu_asleep``, ``not_usable`` or
+            ``not_unpacked`` (the demo model before its first use).
     """
 
     tok_s: float | None = None

@@ -1539,6 +1539,10 @@
         <translation>为聊天用途调优{model}。需要几分钟，无需回答任何问题。</translation>
     </message>
     <message>
+        <source>No model was found yet: open a .gguf file, or drop one here.</source>
+        <translation>尚未找到模型：请打开 .gguf 文件，或拖放到这里。</translation>
+    </message>
+    <message>
         <source>Demo model</source>
         <translation>演示模型</translation>
     </message>

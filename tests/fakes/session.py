@@ -369,9 +369,11 @@ class FakeSession:
         yield Check(id="trial_CUDA0", status=CheckStatus.PROBLEM, text=text, hint=hint)
 
     def models(self, folders: tuple[str, ...] = ()) -> tuple[ModelEntry, ...]:
-        """Return three models, one of them broken."""
+        """Return the demo model and three others, one of them broken."""
         self.folders = folders
         return (
+            ModelEntry(id="demo", origin="rigtune", name="Gemma 3 270M (demo)", path="/models/demo",
+                       file_bytes=241 * MIB, arch="gemma3", quant="Q4_K_M", verdict=Verdict.FITS),
             ModelEntry(id="lmstudio:qwen", origin="LM Studio", name="Qwen2.5-7B-Instruct-Q4_K_M",
                        path=data.SPEC.path, file_bytes=data.SPEC.file_bytes, arch="qwen2",
                        quant="Q4_K_M", verdict=Verdict.FITS),

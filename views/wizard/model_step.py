@@ -46,7 +46,7 @@ class ModelStep(QWidget):
     def __init__(self, kit: Kit, last_model: str, recent: "Sequence[str]" = ()) -> None:
         """Build it without a list; ``last_model`` is what one click tunes."""
         super().__init__()
-        self._entries: tuple[ModelEntry, ...] = ()
+        self._entries: tuple[ModelEntry, ...] | None = None  # not looked for yet
         self._quick_model = last_model or DEMO
         self.setAcceptDrops(True)
         column = QVBoxLayout(self)
@@ -121,7 +121,10 @@ class ModelStep(QWidget):
         self._quick_model = model
         name = self.tr("the demo model") if model == DEMO else short_name(model)
         text = self.tr("Tunes {model} for chat. Takes a few minutes and asks nothing.")
+        if not model:
+            text = self.tr("No model was found yet: open a .gguf file, or drop one here.")
         self._quick_text.setText(text.format(model=name))
+        self.quick.setEnabled(bool(model))
 
     def show_recent(self, recent: "Sequence[str]") -> None:
         """Offer the models of the last searches."""
@@ -138,9 +141,12 @@ class ModelStep(QWidget):
         self.model_chosen.emit(str(action.data()))
 
     def show_models(self, entries: "Sequence[ModelEntry]") -> None:
-        """Show what was found."""
+        """Show what was found; where the demo model is not here, one click takes another one."""
         self._entries = tuple(entries)
         self._show_rows()
+        if self._quick_model in {DEMO, ""} and all(entry.id != DEMO for entry in entries):
+            usable = (entry.path for entry in entries if not entry.problem)
+            self.set_quick_model(next(usable, ""))
 
     @property
     def _origins(self) -> dict[str, str]:
@@ -152,23 +158,32 @@ class ModelStep(QWidget):
         }  # fmt: skip
 
     def _show_rows(self) -> None:
+        demo = self.tr("Demo: Gemma 3 270M")
         rows = [
             (
-                _shown_name(entry.name),
+                demo if entry.id == DEMO else _shown_name(entry.name),
                 self._origins.get(entry.origin, entry.origin),
                 _kind(entry),
                 _state(entry),
                 format_bytes(entry.file_bytes),
             )
-            for entry in self._entries
+            for entry in self._entries or ()
         ]
-        demo = self.tr("Demo: Gemma 3 270M")
-        self.table.set_rows([(demo, "RigTune", "gemma3 Q4_K_M", "", "241\u00a0MiB"), *rows])
-        if self.table.currentIndex().row() < 0:
+        if self._entries is None:  # what most first starts take
+            rows = [(demo, "RigTune", "gemma3 Q4_K_M", MISSING, "241\u00a0MiB")]
+        self.table.set_rows(rows)
+        if not rows:
+            self.next.setEnabled(False)
+        elif self.table.currentIndex().row() < 0:
             self.table.selectRow(0)
 
     def _model_at(self, row: int) -> str:
-        return DEMO if row <= 0 else self._entries[row - 1].path
+        entry = self._entry_at(row)
+        return DEMO if entry is None or entry.id == DEMO else entry.path
+
+    def _entry_at(self, row: int) -> "ModelEntry | None":
+        entries = self._entries or ()
+        return entries[row] if 0 <= row < len(entries) else None
 
     @Slot()
     def open_file(self) -> None:
@@ -193,8 +208,8 @@ class ModelStep(QWidget):
 
     @Slot(int)
     def _on_row_selected(self, row: int) -> None:
-        problem = self._entries[row - 1].problem if row > 0 else None
-        self.next.setEnabled(not problem)
+        entry = self._entry_at(row)
+        self.next.setEnabled(not (entry and entry.problem))
 
     @override
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:

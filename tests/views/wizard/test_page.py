@@ -12,12 +12,14 @@ from app.domain.errors import EnvironmentProblem
 from app.domain.finding import Finding, Severity
 from app.domain.sweep import BudgetName, Goal, PlannedStage, SweepRequest
 from app.domain.units import format_tok_s
+from app.session import ModelEntry
 from tests.fakes import window_data as data
 from tests.fakes.session import FakeSession
 from views.late_pages import LatePages
 from views.main_window import MainWindow
 from views.widgets import Kit
 from views.wizard.goal_step import GoalStep
+from views.wizard.model_step import ModelStep
 from views.wizard.page import WizardPage
 from views.wizard.plan_step import PlanStep
 
@@ -325,3 +327,19 @@ def test_a_search_that_waits_asks(
     assert shown is not None
     assert shown.status == status
     assert not wizard.run_step.go_on.isVisible()
+
+
+def test_without_the_demo_model_one_click_takes_what_is_here(kit: Kit, qtbot: QtBot) -> None:
+    """Downloads bring no demo model: it is not offered, and one click needs another one."""
+    step = ModelStep(kit, "")
+    qtbot.addWidget(step)
+    assert step.quick.isEnabled()
+    step.show_models([])
+    assert step.table.rows.rows == ()
+    assert not step.quick.isEnabled()
+    assert not step.next.isEnabled()
+    entry = ModelEntry(id="jan:a", origin="jan", name="a", path="/models/a.gguf", file_bytes=1)
+    step.show_models([entry])
+    with qtbot.waitSignal(step.quick_requested) as asked:
+        step.quick.click()
+    assert asked.args == ["/models/a.gguf"]
