@@ -52,6 +52,7 @@ class Known(Record, frozen=True, kw_only=True):
         profile: The system's power profile, which may turn the fan.
         knobs: What held the temperature then.
         draw_w: The draw that this gave.
+        is_cautious: Whether more may be carried away than was seen so far.
     """
 
     target_c: float
@@ -62,6 +63,7 @@ class Known(Record, frozen=True, kw_only=True):
     profile: str | None = None
     knobs: Knobs = Knobs()
     draw_w: float | None = None
+    is_cautious: bool = False
 
 
 class Start(Record, frozen=True, kw_only=True):
@@ -89,6 +91,7 @@ class Cooling(Record, frozen=True, kw_only=True):
         wait_s: Seconds since it was last looked at.
         wait_j: Energy drawn in them.
         start: What to begin with, until that is done.
+        is_cautious: Whether ``c_per_w`` was assumed, and comes down as more is seen.
     """
 
     room_c: float | None = None
@@ -105,6 +108,7 @@ class Cooling(Record, frozen=True, kw_only=True):
     wait_s: float = 0.0
     wait_j: float = 0.0
     start: Start | None = None
+    is_cautious: bool = False
 
     def rested(self, gap_s: float) -> "Cooling":
         """Return this after the machine slept for ``gap_s``: chip and sink are cold."""
@@ -151,7 +155,9 @@ def recall(known: Known | None, now_s: float) -> Cooling:
     room = known.room_c if age_s < COLD_AGE_S else None
     soak = known.soak_w * math.exp(-age_s / SLOW_S)
     start = None if known.draw_w is None else Start(knobs=known.knobs, draw_w=known.draw_w)
-    return Cooling(room_c=room, c_per_w=known.c_per_w, soak_w=soak, start=start)
+    return Cooling(
+        room_c=room, c_per_w=known.c_per_w, soak_w=soak, start=start, is_cautious=known.is_cautious
+    )
 
 
 def observe(

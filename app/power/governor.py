@@ -157,7 +157,9 @@ def _regulate(
         return act(state, SetDuty(duty=DUTY_EMERGENCY, reason=reason), now_s)
     offered = _offered(device, wish, state, reading)
     if Knob.PACING in offered:
-        state = replace(state, cooling=adopt(state.cooling, state.steady, state.sensed, target_c))
+        limit_w = usable(reading.power_limit_w)
+        cooling = adopt(state.cooling, state.steady, state.sensed, target_c, limit_w)
+        state = replace(state, cooling=cooling)
         excess = excess_of(state.cooling, state.sensed, target_c)
         if excess is not None:
             return hold(device, wish, state, offered, excess, (now_s, target_c))

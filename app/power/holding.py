@@ -5,9 +5,12 @@ import msgspec
 from app.power.cooling import Known
 from app.power.records import Action, GovernedDevice, Knob, Wish
 from app.power.state import GovernorState
-from app.power.steady import held, is_due, is_off
-from app.power.steps import DOWN_FRAC, FIRST_FRAC, UP_FRAC, begin, lower, raise_
+from app.power.steady import held, is_climbing, is_due, is_off
+from app.power.steps import DOWN_FRAC, FIRST_FRAC, UP_FRAC, begin, lower_far, raise_
 from app.power.turning import Decision, above_cap, act, act_all, cap, count_over, may_turn
+
+CLIMB_FRAC = 0.10
+"""Furthest step up while it is still being learnt what the cooler carries away."""
 
 AGAIN_GAIN = 0.6
 """Share of an error taken back once a steady speed was found: as little as keeps the target."""
@@ -33,7 +36,7 @@ def hold(
         excess_c: How far above the target this draw would end.
         now: Time, and target temperature of the core.
     """
-    (now_s, target_c), knobs, sensed = now, state.knobs, state.sensed
+    (now_s, target_c), knobs = now, state.knobs
     direction = -1 if excess_c > 0 else 1
     if not is_due(state.steady, state.cooling):
         return state, ()
@@ -48,25 +51,29 @@ def hold(
     if not may_turn(state, now_s, direction):
         return state, ()
     rise_c = (state.cooling.c_per_w or 0.0) * (state.cooling.work_w or 0.0)
-    share = abs(excess_c) / max(1.0, rise_c)
+    share = max(DOWN_FRAC[0], abs(excess_c) / max(1.0, rise_c))
     if state.steady.was_held:
         share = min(DOWN_FRAC[1] if direction < 0 else UP_FRAC[1], AGAIN_GAIN * share)
-    share = min(FIRST_FRAC, max(DOWN_FRAC[0], share))
+    elif is_climbing(state.cooling) and direction > 0:
+        share = min(CLIMB_FRAC, share)
+    actions: tuple[Action, ...]
     if direction < 0:
-        action = lower(device, knobs, offered, sensed, excess_c, share)
+        sensed = replace(state.sensed, power_w=state.cooling.work_w)
+        actions = lower_far(device, knobs, offered, sensed, excess_c, min(FIRST_FRAC, share))
         error = sensed.error_c or 0.0
-        state = count_over(state, error, now_s, nothing_left=action is None)
+        state = count_over(state, error, now_s, nothing_left=not actions)
     else:
         state = replace(state, over_since_s=None)
-        action = raise_(device, wish, knobs, -excess_c, share)
-    if action is None:
+        faster = raise_(device, wish, knobs, -excess_c, min(FIRST_FRAC, share))
+        actions = () if faster is None else (faster,)
+    if not actions:
         return replace(state, steady=held(state.steady, state.cooling, target_c)), ()
-    return act(replace(state, steady=replace(state.steady, is_held=False)), action, now_s)
+    return act_all(replace(state, steady=replace(state.steady, is_held=False)), actions, now_s)
 
 
 def relearn(state: GovernorState, known: Known) -> GovernorState:
     """Return the state that goes by what was learnt at a target that is new in this session."""
-    cooling = replace(state.cooling, c_per_w=known.c_per_w)
+    cooling = replace(state.cooling, c_per_w=known.c_per_w, is_cautious=known.is_cautious)
     steady = replace(state.steady, is_held=False, was_held=False, first_w=None)
     return replace(state, cooling=cooling, steady=steady)
 

@@ -39,7 +39,7 @@ class Coolers:
         learnt = self._read()
         earlier = learnt.get(key, ())
         rest = tuple(k for k in earlier if not _is_like(k, known))
-        if not is_sure and len(rest) < len(earlier):
+        if not is_sure and any(not k.is_cautious for k in earlier if _is_like(k, known)):
             return
         learnt[key] = (*rest, known)[-KEPT_MAX:]
         with contextlib.suppress(EnvironmentProblem):
@@ -77,6 +77,7 @@ def known_of(
         profile=reading.profile,
         knobs=state.knobs,
         draw_w=cooling.work_w,
+        is_cautious=cooling.is_cautious,
     )
 
 

@@ -51,7 +51,7 @@ def _lasting(
     if state.sensed.is_blind or not paces(wish, reading):
         return ()
     cooling, steady = state.cooling, state.steady
-    if cooling.c_per_w is None:
+    if cooling.c_per_w is None or cooling.is_cautious:
         return (Reason(code="cooler_unknown"),) if cooling.work_w is not None else ()
     notes = []
     if steady.pct is not None and steady.pct < 100:

@@ -2,8 +2,8 @@
 
 A device that begins at full speed and is held back once it is warm slows down by what its heat
 costs. In balanced and quiet mode it is held back from the start instead, by what an earlier session
-learnt (or, the first time, as soon as it is warm), and then left alone: a step is taken when the
-draw is off by what makes 2.5 °C, not before.
+learnt, and then left alone: a step is taken when the draw is off by what makes 2.5 °C, not before.
+The first time it begins with what nearly every cooler carries and comes up as it is seen to.
 """
 
 import msgspec
@@ -13,7 +13,7 @@ from app.power.cooling import Cooling
 from app.power.knobs import Knobs
 from app.power.sensing import Sensed
 
-FIRST_LOOK_S = 10.0
+FIRST_LOOK_S = 5.0
 """Work seen before the first step: the draw of this model is not known earlier."""
 
 LOOK_S = 30.0
@@ -21,8 +21,15 @@ NEAR_C, NEAR_AGAIN_C, FAR_C = 1.0, 1.5, 2.5
 """Aim this near at first and after a step; step again when this far off."""
 
 SOAKED_FRAC, SURE_FRAC = 0.85, 0.95
-FIRST_TRUST_FRAC = 0.95
-"""The fan turns up further until it is warm through, so the first estimate is too high by this."""
+ASSUMED_RISE_C = 130.0
+"""Above the room at full draw without any slowdown: hardly a cooler is made as small as that."""
+
+COLD_FRAC = 0.15
+"""What a case that is still cool may hide at most, as a share of degrees per watt."""
+
+CLIMB_AFTER_S, CLIMB_LOOK_S = 120.0, 60.0
+CAUTIOUS_S = 900.0
+"""Work at one setting after which it has come up as far as it can."""
 
 HOT_C = 3.0
 ADOPT_C, ADOPT_HELD_C, ADOPT_WARM_C, ADOPT_FIRST_C = 0.5, 1.0, -1.5, -3.0
@@ -75,18 +82,30 @@ def excess_of(cooling: Cooling, sensed: Sensed, target_c: float) -> float | None
     return max(excess, error) if error > HOT_C and sensed.slope_c_s > -CALM_C_S else excess
 
 
-def adopt(cooling: Cooling, steady: Steady, sensed: Sensed, target_c: float) -> Cooling:
+def adopt(
+    cooling: Cooling, steady: Steady, sensed: Sensed, target_c: float, limit_w: float | None
+) -> Cooling:
     """Return the cooler with what is seen of it taken over, where that can be trusted.
 
     Warming up shows too little (the fan is slow still, the case cool), so more degrees per watt are
-    believed once it is too warm (nearly, before a draw was found), fewer once it is warm through.
+    believed once it is too warm, fewer once it is warm through. Nothing known yet, much is assumed,
+    and fewer are believed as they are seen.
+
+    Args:
+        cooling: What is known.
+        steady: Whether a draw was found.
+        sensed: Temperatures now.
+        target_c: Target temperature of the core.
+        limit_w: Power limit in force; ``None`` = unknown.
     """
     fitted, error = cooling.fitted(), sensed.error_c
-    if fitted is None or error is None or cooling.room_c is None:
+    if cooling.c_per_w is None and cooling.work_w and cooling.work_s >= FIRST_LOOK_S:
+        assumed = ASSUMED_RISE_C / max(cooling.work_w, limit_w or 0.0)
+        return replace(cooling, c_per_w=assumed, is_cautious=True)
+    if fitted is None or error is None or cooling.room_c is None or cooling.c_per_w is None:
         return cooling
-    if cooling.c_per_w is None:
-        is_warm = error >= ADOPT_FIRST_C
-        return replace(cooling, c_per_w=FIRST_TRUST_FRAC * fitted) if is_warm else cooling
+    if cooling.is_cautious:
+        return _come_up(cooling, fitted, error, target_c - cooling.room_c)
     off_c = (fitted / cooling.c_per_w - 1.0) * (target_c - cooling.room_c)
     is_seen = cooling.work_s >= SETTLE_S or error > HOT_C
     warm_c = ADOPT_HELD_C if steady.was_held else ADOPT_WARM_C
@@ -96,18 +115,41 @@ def adopt(cooling: Cooling, steady: Steady, sensed: Sensed, target_c: float) -> 
     return replace(cooling, c_per_w=fitted) if is_worse or is_better else cooling
 
 
+def _come_up(cooling: Cooling, fitted: float, error_c: float, rise_c: float) -> Cooling:
+    """Believe in as much as is seen, less what the case still takes up, until it is warm."""
+    c_per_w = cooling.c_per_w or fitted
+    if error_c > ADOPT_C and fitted > c_per_w:
+        return replace(cooling, c_per_w=fitted, is_cautious=False)
+    if not is_climbing(cooling) or not cooling.work_w:
+        return cooling
+    likely = fitted * (1.0 + COLD_FRAC * max(0.0, 1.0 - cooling.soaked_frac))
+    if likely > c_per_w:  # it waits, and does not turn back, while that is not hot
+        likely = min(likely, max(c_per_w, rise_c / cooling.work_w))
+    is_over = cooling.soaked_frac >= SOAKED_FRAC or cooling.work_s >= CAUTIOUS_S
+    return replace(cooling, c_per_w=likely, is_cautious=not is_over)
+
+
 def is_sure(cooling: Cooling) -> bool:
     """Whether it is warm through, so that what was learnt holds for good."""
     return cooling.soaked_frac >= SURE_FRAC
 
 
+def is_climbing(cooling: Cooling) -> bool:
+    """Whether it has begun cautiously and now comes up as the cooler is seen to carry more."""
+    return cooling.is_cautious and cooling.seen_s >= CLIMB_AFTER_S
+
+
 def is_due(steady: Steady, cooling: Cooling) -> bool:
     """Whether enough was seen of the draw since the last step."""
+    if is_climbing(cooling):
+        return cooling.work_s >= CLIMB_LOOK_S
     return cooling.work_s >= (LOOK_S if steady.was_held else FIRST_LOOK_S)
 
 
 def is_off(steady: Steady, cooling: Cooling, excess_c: float) -> bool:
     """Whether the draw is to be corrected; once more when all of it is warm for the first time."""
+    if cooling.is_cautious:
+        return not -FAR_C <= excess_c <= NEAR_C
     is_final = steady.first_w is not None or not is_sure(cooling)
     near_c = NEAR_AGAIN_C if steady.was_held else NEAR_C
     return abs(excess_c) > (FAR_C if steady.is_held and is_final else near_c)
@@ -115,6 +157,8 @@ def is_off(steady: Steady, cooling: Cooling, excess_c: float) -> bool:
 
 def held(steady: Steady, cooling: Cooling, target_c: float) -> Steady:
     """Return the state once the draw is as wanted (or cannot come nearer)."""
+    if cooling.is_cautious:
+        return steady
     first_w = steady.first_w
     if first_w is None and is_sure(cooling):
         first_w = cooling.carried_w(target_c)

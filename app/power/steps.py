@@ -22,7 +22,7 @@ ROOM_C = 25.0
 
 DOWN_FRAC = (0.01, 0.10)
 UP_FRAC = (0.01, 0.05)
-FIRST_FRAC = 0.6
+FIRST_FRAC = 0.8
 """Furthest first step of a speed that lasts, where what the cooler carries away is known."""
 
 DUTY_FLOOR = 0.2
@@ -30,6 +30,9 @@ CLOCK_STEP_MHZ = 15.0
 CLOCK_GAIN_HIGH, CLOCK_GAIN_LOW, FLAT_FRAC = 0.7, 1.3, 0.55
 """Draw falls faster than the clock where the voltage falls with it, and slower in the lower half of
 the range, where the voltage is flat and a part of the draw stays."""
+
+LONG_FRAC = 0.3
+"""A step this long crosses both, so it is as long for the clock as for the draw."""
 
 
 def lower(
@@ -59,6 +62,31 @@ def lower(
         if action is not None:
             return action
     return None
+
+
+def lower_far(
+    device: GovernedDevice,
+    knobs: Knobs,
+    offered: tuple[Knob, ...],
+    sensed: Sensed,
+    excess_c: float,
+    share: float,
+) -> tuple[Action, ...]:
+    """Return the same for a step so long that the hardware may not reach it: pauses do the rest."""
+    action = lower(device, knobs, offered, sensed, excess_c, share)
+    match action:
+        case None:
+            return ()
+        case SetPowerLimit(watts=watts):
+            reached = watts / (sensed.power_w or watts)
+        case LockClocks(high_mhz=mhz):
+            reached = mhz / (sensed.clock_mhz or mhz)
+        case _:
+            return (action,)
+    duty = max(DUTY_FLOOR, round(knobs.duty * (1 - share) / reached, 3))
+    if duty >= min(knobs.duty, 1 - DOWN_FRAC[1]) or Knob.PACING not in offered:
+        return (action,)
+    return action, SetDuty(duty=duty, reason=action.reason)
 
 
 def raise_(
@@ -150,9 +178,8 @@ def _lower_one(
     if knob is Knob.CLOCKS:
         now = knobs.clock_mhz or device.clock_ceiling_mhz or 0.0
         basis = min(now, sensed.clock_mhz or now)
-        mhz = max(
-            device.clock_floor_mhz or 0.0, _grid(basis * (1 - _clock_gain(device, basis) * share))
-        )
+        gain = 1.0 if share > LONG_FRAC else _clock_gain(device, basis)
+        mhz = max(device.clock_floor_mhz or 0.0, _grid(basis * (1 - gain * share)))
         return LockClocks(high_mhz=mhz, reason=reason) if mhz < now - 1.0 else None
     now = knobs.limit_w or device.ceiling_w or 0.0
     # A limit above the draw does nothing, so the step starts from the draw.
