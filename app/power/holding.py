@@ -2,14 +2,16 @@
 
 import msgspec
 
+from app.domain.sweep import Reason
 from app.power.cooling import Known
-from app.power.records import Action, GovernedDevice, Knob, Wish
+from app.power.knobs import Knobs
+from app.power.records import Action, GovernedDevice, Knob, SetDuty, Wish
 from app.power.state import GovernorState
 from app.power.steady import held, is_climbing, is_due, is_off
 from app.power.steps import DOWN_FRAC, FIRST_FRAC, UP_FRAC, begin, lower_far, raise_
 from app.power.turning import Decision, above_cap, act, act_all, cap, count_over, may_turn
 
-CLIMB_FRAC = 0.10
+CLIMB_FRAC = 0.20
 """Furthest step up while it is still being learnt what the cooler carries away."""
 
 AGAIN_GAIN = 0.6
@@ -45,6 +47,11 @@ def hold(
     if begun := _begin(device, state, offered, target_c):
         return act_all(state, begun, now_s)
     state = replace(state, cooling=replace(state.cooling, start=None))
+    if state.cooling.is_cautious and not knobs.touched_hardware():
+        if not is_climbing(state.cooling):
+            offered = (Knob.PACING,)  # whether somebody else moves the limit shows first
+        elif may_turn(state, now_s, 1) and (swap := _hand_over(device, state, offered, target_c)):
+            return act_all(state, swap, now_s)
     if not is_off(state.steady, state.cooling, excess_c):
         state = replace(state, over_since_s=None)
         return replace(state, steady=held(state.steady, state.cooling, target_c)), ()
@@ -76,6 +83,22 @@ def relearn(state: GovernorState, known: Known) -> GovernorState:
     cooling = replace(state.cooling, c_per_w=known.c_per_w, is_cautious=known.is_cautious)
     steady = replace(state.steady, is_held=False, was_held=False, first_w=None)
     return replace(state, cooling=cooling, steady=steady)
+
+
+def _hand_over(
+    device: GovernedDevice, state: GovernorState, offered: tuple[Knob, ...], target_c: float
+) -> tuple[Action, ...]:
+    """Return the hardware's share of what pauses held back until now; empty = there is none."""
+    duty, work_w = state.knobs.duty, state.cooling.work_w
+    carried = state.cooling.carried_w(target_c)
+    if offered == (Knob.PACING,) or duty >= 1.0 or work_w is None or carried is None:
+        return ()
+    share = 1.0 - min(carried, work_w * (1.0 + CLIMB_FRAC)) * duty / work_w
+    sensed, reason = replace(state.sensed, power_w=work_w / duty), Reason(code="limit_for_pauses")
+    actions = lower_far(device, Knobs(), offered, sensed, 0.0, share) if share > 0 else ()
+    if not any(isinstance(a, SetDuty) for a in actions):
+        actions = (*actions, SetDuty(duty=1.0, reason=reason))
+    return tuple(replace(a, reason=reason) for a in actions)
 
 
 def _begin(

@@ -21,6 +21,9 @@ NEAR_C, NEAR_AGAIN_C, FAR_C = 1.0, 1.5, 2.5
 """Aim this near at first and after a step; step again when this far off."""
 
 SOAKED_FRAC, SURE_FRAC = 0.85, 0.95
+FIRST_TRUST_FRAC = 0.95
+"""The fan turns up further until it is warm through, so the first estimate is too high by this."""
+
 ASSUMED_RISE_C = 130.0
 """Above the room at full draw without any slowdown: hardly a cooler is made as small as that."""
 
@@ -99,6 +102,8 @@ def adopt(
         limit_w: Power limit in force; ``None`` = unknown.
     """
     fitted, error = cooling.fitted(), sensed.error_c
+    if cooling.c_per_w is None and fitted is not None and (error or -HOT_C) >= ADOPT_FIRST_C:
+        return replace(cooling, c_per_w=FIRST_TRUST_FRAC * fitted)
     if cooling.c_per_w is None and cooling.work_w and cooling.work_s >= FIRST_LOOK_S:
         assumed = ASSUMED_RISE_C / max(cooling.work_w, limit_w or 0.0)
         return replace(cooling, c_per_w=assumed, is_cautious=True)

@@ -173,9 +173,9 @@ def test_a_cooler_is_not_judged_while_it_warms_up() -> None:
     better = replace(cooling, sums=((1.0, 0.4, 0.16),) * 8)
     worse = replace(cooling, sums=((1.0, 0.6, 0.36),) * 8)
     cool, hot = Sensed(core_c=60.0, error_c=-14.0), Sensed(core_c=76.0, error_c=2.0)
-    assert adopt(better, Steady(), cool, 74.0).c_per_w == 0.5
-    assert adopt(worse, Steady(), cool, 74.0).c_per_w == 0.5
-    assert adopt(worse, Steady(), hot, 74.0).c_per_w == pytest.approx(0.6)
+    assert adopt(better, Steady(), cool, 74.0, None).c_per_w == 0.5
+    assert adopt(worse, Steady(), cool, 74.0, None).c_per_w == 0.5
+    assert adopt(worse, Steady(), hot, 74.0, None).c_per_w == pytest.approx(0.6)
 
 
 def test_without_hardware_held_back_the_burst_is_what_is_seen() -> None:
