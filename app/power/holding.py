@@ -8,7 +8,7 @@ from app.power.knobs import Knobs
 from app.power.records import Action, GovernedDevice, Knob, SetDuty, Wish
 from app.power.state import GovernorState
 from app.power.steady import held, is_climbing, is_due, is_off
-from app.power.steps import DOWN_FRAC, FIRST_FRAC, UP_FRAC, begin, lower_far, raise_
+from app.power.steps import DOWN_FRAC, FIRST_FRAC, UP_FRAC, begin, capped_w, lower_far, raise_
 from app.power.turning import Decision, above_cap, act, act_all, cap, count_over, may_turn
 
 CLIMB_FRAC = 0.20
@@ -47,11 +47,12 @@ def hold(
     if begun := _begin(device, state, offered, target_c):
         return act_all(state, begun, now_s)
     state = replace(state, cooling=replace(state.cooling, start=None))
-    if state.cooling.is_cautious and not knobs.touched_hardware():
-        if not is_climbing(state.cooling):
+    if state.cooling.is_cautious:
+        if not is_climbing(state.cooling) and (state.sensed.error_c or 0.0) <= 0.0:
             offered = (Knob.PACING,)  # whether somebody else moves the limit shows first
-        elif may_turn(state, now_s, 1) and (swap := _hand_over(device, state, offered, target_c)):
-            return act_all(state, swap, now_s)
+        elif is_climbing(state.cooling) and _is_free(device, wish, knobs) and may_turn(state, now_s, 1):
+            if swap := _hand_over(device, state, offered, target_c):
+                return act_all(state, swap, now_s)
     if not is_off(state.steady, state.cooling, excess_c):
         state = replace(state, over_since_s=None)
         return replace(state, steady=held(state.steady, state.cooling, target_c)), ()
@@ -83,6 +84,13 @@ def relearn(state: GovernorState, known: Known) -> GovernorState:
     cooling = replace(state.cooling, c_per_w=known.c_per_w, is_cautious=known.is_cautious)
     steady = replace(state.steady, is_held=False, was_held=False, first_w=None)
     return replace(state, cooling=cooling, steady=steady)
+
+
+def _is_free(device: GovernedDevice, wish: Wish, knobs: Knobs) -> bool:
+    """Whether hardware is as it was found, but for the user's cap."""
+    cap_w = capped_w(device, wish)
+    is_at_cap = knobs.limit_w is None or knobs.limit_w == cap_w > (device.floor_w or 0.0)
+    return is_at_cap and knobs.clock_mhz is None
 
 
 def _hand_over(

@@ -27,11 +27,11 @@ FIRST_TRUST_FRAC = 0.95
 ASSUMED_RISE_C = 130.0
 """Above the room at full draw without any slowdown: hardly a cooler is made as small as that."""
 
-COLD_FRAC = 0.15
+COLD_FRAC = 0.13
 """What a case that is still cool may hide at most, as a share of degrees per watt."""
 
 CLIMB_AFTER_S, CLIMB_LOOK_S = 120.0, 60.0
-CAUTIOUS_S = 900.0
+CAUTIOUS_S = 1800.0
 """Work at one setting after which it has come up as far as it can."""
 
 HOT_C = 3.0
