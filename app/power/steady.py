@@ -30,7 +30,7 @@ ASSUMED_RISE_C = 130.0
 COLD_FRAC = 0.13
 """What a case that is still cool may hide at most, as a share of degrees per watt."""
 
-CLIMB_AFTER_S, CLIMB_LOOK_S = 120.0, 60.0
+CLIMB_AFTER_S, CLIMB_LOOK_S = 180.0, 60.0
 CAUTIOUS_S = 1800.0
 """Work at one setting after which it has come up as far as it can."""
 
@@ -154,7 +154,7 @@ def is_due(steady: Steady, cooling: Cooling) -> bool:
 def is_off(steady: Steady, cooling: Cooling, excess_c: float) -> bool:
     """Whether the draw is to be corrected; once more when all of it is warm for the first time."""
     if cooling.is_cautious:
-        return not -FAR_C <= excess_c <= NEAR_C
+        return abs(excess_c) > NEAR_C
     is_final = steady.first_w is not None or not is_sure(cooling)
     near_c = NEAR_AGAIN_C if steady.was_held else NEAR_C
     return abs(excess_c) > (FAR_C if steady.is_held and is_final else near_c)
