@@ -2,9 +2,8 @@
 
 A target temperature relative to where the device's own firmware steps in. Where a speed that lasts
 is wanted, the draw is held from the start at what the cooler carries away at that temperature
-(`steady`); in full mode, and until the cooler is known, nothing is held back before it is warm, and
-then in steps in proportion to the excess that is coming. The hardware is changed at most every
-20 s, never above what was found, never below the floor, and never against somebody else: a limit
+(`steady`); in full mode nothing is held back before it is warm, and then in steps in
+proportion to the excess that is coming. The hardware is changed at most every 20 s, never above what was found, never below the floor, and never against somebody else: a limit
 that another hand moves is left alone from then on.
 """
 
@@ -173,7 +172,7 @@ def _follow_heat(
     offered: tuple[Knob, ...],
     now_s: float,
 ) -> Decision:
-    """Hold nothing back before it is warm (full mode, or while the cooler is not known)."""
+    """Hold nothing back before it is warm (full mode, or where the draw cannot be read)."""
     sensed, knobs = state.sensed, state.knobs
     error = sensed.error_c or 0.0
     coming = error + LOOK_AHEAD_S * sensed.slope_c_s

@@ -47,17 +47,36 @@ def hold(
     if begun := _begin(device, state, offered, target_c):
         return act_all(state, begun, now_s)
     state = replace(state, cooling=replace(state.cooling, start=None))
-    if state.cooling.is_cautious:
-        if not is_climbing(state.cooling) and (state.sensed.error_c or 0.0) <= 0.0:
-            offered = (Knob.PACING,)  # whether somebody else moves the limit shows first
-        elif is_climbing(state.cooling) and _is_free(device, wish, knobs) and may_turn(state, now_s, 1):
-            if swap := _hand_over(device, state, offered, target_c):
-                return act_all(state, swap, now_s)
+    if swap := _hand_over(device, wish, state, offered, (now_s, target_c)):
+        return act_all(state, swap, now_s)
     if not is_off(state.steady, state.cooling, excess_c):
         state = replace(state, over_since_s=None)
         return replace(state, steady=held(state.steady, state.cooling, target_c)), ()
     if not may_turn(state, now_s, direction):
         return state, ()
+    cooling, error = state.cooling, state.sensed.error_c or 0.0
+    if cooling.is_cautious and not is_climbing(cooling) and error <= 0.0:
+        offered = (Knob.PACING,)  # whether somebody else moves the limit shows first
+    return _step(device, wish, state, offered, excess_c, now)
+
+
+def relearn(state: GovernorState, known: Known) -> GovernorState:
+    """Return the state that goes by what was learnt at a target that is new in this session."""
+    cooling = replace(state.cooling, c_per_w=known.c_per_w, is_cautious=known.is_cautious)
+    steady = replace(state.steady, is_held=False, was_held=False, first_w=None)
+    return replace(state, cooling=cooling, steady=steady)
+
+
+def _step(
+    device: GovernedDevice,
+    wish: Wish,
+    state: GovernorState,
+    offered: tuple[Knob, ...],
+    excess_c: float,
+    now: tuple[float, float],
+) -> Decision:
+    """Take one step as large as the error; none left = as near as it gets."""
+    (now_s, target_c), direction = now, -1 if excess_c > 0 else 1
     rise_c = (state.cooling.c_per_w or 0.0) * (state.cooling.work_w or 0.0)
     share = max(DOWN_FRAC[0], abs(excess_c) / max(1.0, rise_c))
     if state.steady.was_held:
@@ -67,23 +86,16 @@ def hold(
     actions: tuple[Action, ...]
     if direction < 0:
         sensed = replace(state.sensed, power_w=state.cooling.work_w)
-        actions = lower_far(device, knobs, offered, sensed, excess_c, min(FIRST_FRAC, share))
+        actions = lower_far(device, state.knobs, offered, sensed, excess_c, min(FIRST_FRAC, share))
         error = sensed.error_c or 0.0
         state = count_over(state, error, now_s, nothing_left=not actions)
     else:
         state = replace(state, over_since_s=None)
-        faster = raise_(device, wish, knobs, -excess_c, min(FIRST_FRAC, share))
+        faster = raise_(device, wish, state.knobs, -excess_c, min(FIRST_FRAC, share))
         actions = () if faster is None else (faster,)
     if not actions:
         return replace(state, steady=held(state.steady, state.cooling, target_c)), ()
     return act_all(replace(state, steady=replace(state.steady, is_held=False)), actions, now_s)
-
-
-def relearn(state: GovernorState, known: Known) -> GovernorState:
-    """Return the state that goes by what was learnt at a target that is new in this session."""
-    cooling = replace(state.cooling, c_per_w=known.c_per_w, is_cautious=known.is_cautious)
-    steady = replace(state.steady, is_held=False, was_held=False, first_w=None)
-    return replace(state, cooling=cooling, steady=steady)
 
 
 def _is_free(device: GovernedDevice, wish: Wish, knobs: Knobs) -> bool:
@@ -94,11 +106,18 @@ def _is_free(device: GovernedDevice, wish: Wish, knobs: Knobs) -> bool:
 
 
 def _hand_over(
-    device: GovernedDevice, state: GovernorState, offered: tuple[Knob, ...], target_c: float
+    device: GovernedDevice,
+    wish: Wish,
+    state: GovernorState,
+    offered: tuple[Knob, ...],
+    now: tuple[float, float],
 ) -> tuple[Action, ...]:
     """Return the hardware's share of what pauses held back until now; empty = there is none."""
-    duty, work_w = state.knobs.duty, state.cooling.work_w
+    (now_s, target_c), duty, work_w = now, state.knobs.duty, state.cooling.work_w
     carried = state.cooling.carried_w(target_c)
+    is_free = is_climbing(state.cooling) and _is_free(device, wish, state.knobs)
+    if not is_free or not may_turn(state, now_s, 1):
+        return ()
     if offered == (Knob.PACING,) or duty >= 1.0 or work_w is None or carried is None:
         return ()
     share = 1.0 - min(carried, work_w * (1.0 + CLIMB_FRAC)) * duty / work_w

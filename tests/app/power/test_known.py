@@ -36,6 +36,15 @@ def test_a_short_session_does_not_replace_a_long_one(tmp_path: Path) -> None:
     assert coolers.find("gpu", 74.0, "balanced") == better
 
 
+def test_what_was_assumed_gives_way_to_what_came_after(tmp_path: Path) -> None:
+    """Two short sessions in a row: the second one saw more."""
+    coolers = Coolers(tmp_path)
+    coolers.keep("gpu", replace(KNOWN, is_cautious=True), is_sure=False)
+    seen = replace(KNOWN, c_per_w=0.45, is_cautious=True)
+    coolers.keep("gpu", seen, is_sure=False)
+    assert coolers.find("gpu", 74.0, "balanced") == seen
+
+
 def test_a_damaged_file_is_nothing_learnt(tmp_path: Path) -> None:
     """Cut, empty, or of another program: it is started anew."""
     for text in (b"", b"{", b"[1]", b'{"gpu": [{"target_c": "x"}]}', b"\xff\xfe"):
