@@ -2,9 +2,10 @@
 
 A target temperature relative to where the device's own firmware steps in. Where a speed that lasts
 is wanted, the draw is held from the start at what the cooler carries away at that temperature
-(`steady`); in full mode nothing is held back before it is warm, and then in steps in
-proportion to the excess that is coming. The hardware is changed at most every 20 s, never above what was found, never below the floor, and never against somebody else: a limit
-that another hand moves is left alone from then on.
+(`steady`); in full mode nothing is held back before it is warm, and then in steps in proportion to
+the excess that is coming. The hardware is changed at most every 20 s, never above what was found,
+never below the floor, and never against somebody else: a limit that another hand moves is left
+alone from then on.
 """
 
 import msgspec

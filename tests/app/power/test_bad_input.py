@@ -5,7 +5,7 @@ import pytest
 
 from app.advice.text import render_power
 from app.power.governor import settle
-from app.power.records import Knob, Restore, SetPowerLimit, Wish
+from app.power.records import Knob, Mode, Restore, SetPowerLimit, Wish
 from tests.fakes.governed import Run
 from tests.fakes.thermal_cards import RTX_3090
 from tests.fakes.thermal_plant import Plant
@@ -65,7 +65,7 @@ def test_reset_by_the_driver() -> None:
 
 def test_sensor_stuck() -> None:
     """The draw falls by two thirds and the temperature by nothing: nobody believes it."""
-    run = Run(Plant(RTX_3090)).go(300)
+    run = Run(Plant(RTX_3090), Wish(mode=Mode.FULL)).go(300)
     run.break_reading = lambda r: replace(r, temp_c=60.0, power_w=110.0)
     run.go(300)
     assert run.plant.limit_w == run.found_w

@@ -286,7 +286,7 @@ def test_lost_temperature_gives_the_limit_back_and_works_half_the_time() -> None
 
 def test_stuck_sensor_counts_as_none() -> None:
     """A temperature that does not follow a large change of the draw is not believed."""
-    run = Run(Plant(RTX_3090)).go(300)
+    run = Run(Plant(RTX_3090), Wish(mode=Mode.FULL)).go(300)
     run.break_reading = lambda r: replace(r, temp_c=60.0)
     run.go(120)
     assert not run.state.sensed.is_stuck
