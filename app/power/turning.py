@@ -39,7 +39,8 @@ def act(state: GovernorState, action: Action, now_s: float) -> Decision:
         changed_s=now_s,
         direction=direction,
         reversals=reversals,
-        trend=Trend(),
+        # faster cannot make it slower, so a fall across a step up still counts
+        trend=state.trend if direction > 0 else Trend(),
         cooling=state.cooling.turned(),
         steady=state.steady.turned(),
         last=action.reason,
