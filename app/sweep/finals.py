@@ -26,7 +26,9 @@ def finals(s: Search) -> Asking[None]:
 
 
 def _again_undisturbed(s: Search) -> Asking[None]:
-    """Repeat points that were disturbed every time and could lead without."""
+    """Repeat points that were disturbed every time and could lead without; no lasting heat."""
+    if s.stays_hot():
+        return
     for point in s.clean():
         winner = s.best()
         if point.disturbed and winner and point.request_s < DISTURBED_FRAC * winner.request_s:

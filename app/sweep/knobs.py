@@ -224,7 +224,7 @@ def better(
     if not s.bounds.ok(rival) or s.is_dominated(rival) or not s.may_screen(rival):
         return held
     first = yield from s.measure(stage, held, reps=reps(s))
-    if first is not None and first.disturbed and not s.is_quick:
+    if first is not None and first.disturbed and not (s.is_quick or s.stays_hot()):
         yield from s.ask(stage, held, reps=reps(s))  # or whatever comes next seems faster
         first = s.point(held)
     second = yield from s.measure(stage, rival, reps=reps(s))

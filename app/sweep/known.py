@@ -275,7 +275,7 @@ class Known:
             if not _is_memory_failure(trial):
                 continue
             failed = self.bounds.need(trial.request.settings).device_bytes()
-            if failed and all(need.get(d, 0) >= n for d, n in failed.items()):
+            if any(failed.values()) and all(need.get(d, 0) >= n for d, n in failed.items()):
                 return True
         return False
 

@@ -185,7 +185,7 @@ class Search(Known):
 
     def _is_spoilt(self, trial: Trial) -> bool:
         """Whether ``trial`` was disturbed and could lead without that."""
-        if not is_disturbed(trial) or self._stays_hot():
+        if not is_disturbed(trial) or self.stays_hot():
             return False
         best = self.best()
         if best is None or not usable(trial) or trial.request.workload == self.screen:
@@ -194,7 +194,7 @@ class Search(Known):
         time_s = self.demand.n_prompt * prefill_s + self.demand.n_gen * decode_s
         return time_s <= DISTURBED_FRAC * best.request_s
 
-    def _stays_hot(self) -> bool:
+    def stays_hot(self) -> bool:
         """Whether repeating a throttled trial did not help before."""
         hot = [
             (t.request.settings, t.request.workload)

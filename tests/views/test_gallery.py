@@ -21,9 +21,10 @@ def test_every_state_is_there_and_no_menu_leads_to_it(
     guard.is_armed = False  # developers only: it is built at once
     keys = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
     QTest.keyClick(window, Qt.Key.Key_G, keys)
+    qtbot.waitUntil(lambda: "gallery" in window.on_demand.pages)
     page = window.on_demand.pages["gallery"]
     assert isinstance(page, GalleryPage)
-    assert page.isVisible()
+    qtbot.waitUntil(page.isVisible)
     for kind, count in ((Banner, len(TONES)), (MemoryBar, len(Verdict))):
         assert len(page.findChildren(kind)) == count
     assert {p.text for p in page.findChildren(Pill)} >= set(TONES)

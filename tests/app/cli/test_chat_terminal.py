@@ -3,6 +3,7 @@
 import os
 import re
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -72,10 +73,11 @@ class Terminal:
 
 
 def _take(descriptor: int) -> None:
-    """Make the terminal the child's own, so that Ctrl-C reaches it."""
+    """Make the terminal the child's own, so that Ctrl-C reaches it, also out of the background."""
     import fcntl
     import termios
 
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     fcntl.ioctl(descriptor, termios.TIOCSCTTY, 0)
 
 

@@ -212,7 +212,7 @@ def test_another_power_source_ends_it(bench: Bench) -> None:
     assert [p.cap_w for p in result.points] == [203.0]
     assert result.why_not is not None
     assert result.why_not.code == "source_differs"
-    assert "ac, then battery" in result.why_not.message
+    assert "mains, then battery" in result.why_not.message
     assert bench.machine.limit_w() == 203.0
 
 

@@ -123,13 +123,15 @@ def test_contexts_only_planned_on_the_cpu_still_fit(tmp_path: Path) -> None:
     ]
     made = msgspec.structs.replace(replay(points, n_layer=16, free_bytes=GIB), devices=())
     rig, dry_runs, first = ReplayRig(made), DryRuns(), None
-    plan = plan_for(rig)
+    # what was planned was planned with these: no draw of the noise may choose others
+    request = SweepRequest(pinned={"flash_attn": "on", "n_ubatch": 512, "n_threads": 8})
+    plan = plan_for(rig, request)
     for event in run_sweep(plan, rig, (), dry_runs):
         if isinstance(event, SweepFinished):
             first = event.result
     assert first is not None
     write_replay(recorded(plan, first.trials, dry_runs), tmp_path / "cpu.json")
-    again = search(ReplayRig(tmp_path / "cpu.json"))
+    again = search(ReplayRig(tmp_path / "cpu.json"), request)
     longest = [max(p.n_ctx for p in r.context_curve if p.fits) for r in (first, again)]
     assert longest[0] == 32768
     assert longest[1] == longest[0]
