@@ -44,13 +44,16 @@ def run(source: str, talk: list[dict[str, str]] | None = None, **variables: obje
     ],
 )
 def test_hostile_template_ends_in_a_message(source: str) -> None:
-    """Loops, Python's insides and huge texts are refused within two seconds."""
-    begin_s = time.monotonic()
+    """Loops, Python's insides and huge texts are refused within two seconds of work.
+
+    Of the processor's time: on a busy machine the clock says nothing.
+    """
+    begin_s = time.thread_time()
     with pytest.raises(TemplateProblem) as caught:
         run(source)
     assert caught.value.is_hostile
     assert str(caught.value)
-    assert time.monotonic() - begin_s < MAX_S + SLACK_S
+    assert time.thread_time() - begin_s < MAX_S + SLACK_S
 
 
 def test_time_runs_out_also_while_something_else_is_called_back() -> None:
