@@ -54,8 +54,6 @@ def identify_card(nvml: Nvml, card: Card, ram_bytes: int | Absence) -> GpuInfo:
         # Without a bus the number under which NVML lists it is all that tells two cards apart.
         node=card.pci.card if card.pci else f"gpu{card.index}",
     )
-    limits = ask("nvmlDeviceGetPowerManagementLimitConstraints")
-    low, high = limits if isinstance(limits, list) and len(limits) == 2 else (limits, limits)
     display = ask("nvmlDeviceGetDisplayActive")
     bar = part(ask("nvmlDeviceGetBAR1MemoryInfo"), "bar1Total")
     total = part(memory, "total")
@@ -68,10 +66,7 @@ def identify_card(nvml: Nvml, card: Card, ram_bytes: int | Absence) -> GpuInfo:
         "drives_display": bool(display) if isinstance(display, int) else display,
         "pcie_gen_max": ask("nvmlDeviceGetMaxPcieLinkGeneration"),
         "pcie_width_max": ask("nvmlDeviceGetMaxPcieLinkWidth"),
-        "power_limit_min_w": scaled(low, MILLI),
-        "power_limit_max_w": scaled(high, MILLI),
-        "power_limit_default_w": scaled(ask("nvmlDeviceGetPowerManagementDefaultLimit"), MILLI),
-        "power_limit_settable": _settable(ask, name, low, high),
+        **_power_limits(ask, name),
         "temp_slowdown_c": ask("nvmlDeviceGetTemperatureThreshold", THRESHOLD_SLOWDOWN),
         "temp_shutdown_c": ask("nvmlDeviceGetTemperatureThreshold", THRESHOLD_SHUTDOWN),
         "clock_max_mhz": ask("nvmlDeviceGetMaxClockInfo", CLOCK_GRAPHICS),
@@ -92,6 +87,17 @@ def identify_card(nvml: Nvml, card: Card, ram_bytes: int | Absence) -> GpuInfo:
         "ecc": is_on(ask("nvmlDeviceGetEccMode")),
     }
     return gpu_info(known, values)
+
+
+def _power_limits(ask: Callable[..., Any], name: str) -> dict[str, Any]:
+    limits = ask("nvmlDeviceGetPowerManagementLimitConstraints")
+    low, high = limits if isinstance(limits, list) and len(limits) == 2 else (limits, limits)
+    return {
+        "power_limit_min_w": scaled(low, MILLI),
+        "power_limit_max_w": scaled(high, MILLI),
+        "power_limit_default_w": scaled(ask("nvmlDeviceGetPowerManagementDefaultLimit"), MILLI),
+        "power_limit_settable": _settable(ask, name, low, high),
+    }
 
 
 def instances(nvml: Nvml, card: Card) -> tuple[Card, ...]:

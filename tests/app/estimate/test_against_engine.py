@@ -9,6 +9,7 @@ import pytest
 
 from app.domain.errors import ErrorInfo
 from app.domain.memory import DeviceMemory
+from app.domain.model import ModelSpec
 from app.domain.settings import FlashAttn, Settings, Switch
 from app.domain.sweep import SearchDevice
 from app.domain.units import GIB, MIB
@@ -81,10 +82,10 @@ SHARED = ("llama", "qwen3moe", "gemma3", "deepseek2", "lfm2", "Llama-3.1-8B-Q4_K
           "Qwen3-30B-A3B-Q4_K_M", "gpt-oss-20b-MXFP4", "gemma-3-27b-Q4_K_M")  # fmt: skip
 
 
-@pytest.mark.parametrize("name", SHARED)
-def test_split_and_switches(pair: WorkerProcess, tmp_path: Path, name: str) -> None:
-    """On two devices a split and a cache in RAM put every byte where the engine does."""
-    path = tmp_path / "shared.gguf"
+def on_both(
+    pair: WorkerProcess, path: Path, name: str
+) -> tuple[Path, ModelSpec, tuple[str, ...], Formula]:
+    """Return the model ``name`` made at ``path``, and the formula for it on both devices."""
     model = make_model(path, name) if name in TINY_ARCHS else sparse_model(path, name)
     spec = read_model(model)
     assert pair.engine is not None
@@ -93,10 +94,17 @@ def test_split_and_switches(pair: WorkerProcess, tmp_path: Path, name: str) -> N
         for d in pair.engine.devices
     )
     formula = Formula(spec, tuple(formula_device(d) for d in devices))
+    return model, spec, tuple(d.id for d in devices), formula
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_split_and_switches(pair: WorkerProcess, tmp_path: Path, name: str) -> None:
+    """On two devices a split and a cache in RAM put every byte where the engine does."""
+    model, spec, names, formula = on_both(pair, tmp_path / "model.gguf", name)
     layers = (1, spec.n_layer // 2, spec.n_layer + 1)
     for n, split, switch in product(layers, ("3,1", "1", "0,1"), Switch):
         asked = Settings(
-            n_gpu_layers=n, devices=tuple(d.id for d in devices), tensor_split=split,
+            n_gpu_layers=n, devices=names, tensor_split=split,
             offload_kqv=switch, n_ctx=8192,
         )  # fmt: skip
         planned = plan_with(pair, str(model), asked)
@@ -119,18 +127,10 @@ RULES = ("attn=CPU", r"blk\.(0|1)\.=CPU", "exps=RPC0,ffn=CPU", "token_embd=CPU",
 @pytest.mark.parametrize("name", [*SHARED, "gemma4", "qwen3next"])
 def test_tensors_placed_by_name(pair: WorkerProcess, tmp_path: Path, name: str) -> None:
     """Rules put every byte where the engine does, on two devices and with ``n_cpu_moe``."""
-    path = tmp_path / "ruled.gguf"
-    model = make_model(path, name) if name in TINY_ARCHS else sparse_model(path, name)
-    spec = read_model(model)
-    assert pair.engine is not None
-    devices = tuple(
-        SearchDevice(id=d.name, kind=d.kind, backend=d.backend, total_bytes=GIB, free_bytes=GIB)
-        for d in pair.engine.devices
-    )
-    formula = Formula(spec, tuple(formula_device(d) for d in devices))
+    model, spec, names, formula = on_both(pair, tmp_path / "model.gguf", name)
     for n, rules, moe in product((2, spec.n_layer + 1), RULES, (0, 2) if spec.n_expert else (0,)):
         asked = Settings(
-            n_gpu_layers=n, n_cpu_moe=moe, devices=tuple(d.id for d in devices),
+            n_gpu_layers=n, n_cpu_moe=moe, devices=names,
             tensor_split="3,1", override_tensor=rules, n_ctx=4096,
         )  # fmt: skip
         planned = plan_with(pair, str(model), asked)
