@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from probes.reading import Absence
+from probes.reading import MAX_MEMORY_BYTES, Absence
 
 MEMORY_V2 = 0x02000028
 """``nvmlMemory_v2``: total, reserved, free, used; v1 counts the reserve as used."""
@@ -20,6 +20,8 @@ THROTTLE_NAMES: dict[int, str] = {
     0x400: "reliability",
 }
 """Bits of the clock event reasons (``nvml.h``); bit 0, idle, is not throttling."""
+ALL_BITS = 0xFFFF_FFFF
+"""A mask that says everything says nothing."""
 ADAPTERS = {0: "ac", 1: "battery", 2: "undersized"}
 """``NVML_POWER_SOURCE_*``."""
 DRIVER_MODELS = {0: "wddm", 1: "tcc", 2: "mcdm"}
@@ -51,12 +53,15 @@ def part(answer: object, name: str) -> object:
 
 
 MAX_CUDA = 100_000
+MAX_CAPABILITY = 100
 
 
 def throttle_names(mask: object) -> object:
     """Return the reasons in a bit mask; empty when only idle."""
-    if isinstance(mask, bool) or not isinstance(mask, int) or mask < 0:
+    if isinstance(mask, bool) or not isinstance(mask, int):
         return absence_of(mask)
+    if not 0 <= mask < ALL_BITS:
+        return Absence.IMPLAUSIBLE
     return tuple(name for bit, name in THROTTLE_NAMES.items() if mask & bit)
 
 
@@ -69,9 +74,10 @@ def cuda_version(number: object) -> object:
 
 def capability(answer: object) -> object:
     """Return ``[8, 9]`` as ``8.9``."""
-    if isinstance(answer, list) and len(answer) == 2:
-        return f"{answer[0]}.{answer[1]}"
-    return absence_of(answer)
+    if not isinstance(answer, list) or len(answer) != 2:
+        return absence_of(answer)
+    known = all(isinstance(n, int) and 0 <= n < MAX_CAPABILITY for n in answer)
+    return f"{answer[0]}.{answer[1]}" if known else Absence.IMPLAUSIBLE
 
 
 def driver_model(answer: object) -> object:
@@ -103,13 +109,17 @@ def generation_of(speed: object) -> object:
 def is_on(answer: object) -> object:
     """Return whether a mode is on, from ``[current, pending]`` or a number."""
     current = answer[0] if isinstance(answer, list) and answer else answer
-    return bool(current) if isinstance(current, int) else absence_of(current)
+    if not isinstance(current, int):
+        return absence_of(current)
+    return current == 1 if current in {0, 1} else Absence.IMPLAUSIBLE
 
 
 def all_addressable(bar: object, total: object) -> object:
     """Return whether the processor can address all of the card's memory (Resizable BAR)."""
     if not isinstance(bar, int) or not isinstance(total, int):
         return absence_of(bar if isinstance(bar, Absence) else total)
+    if not all(0 < n_bytes <= MAX_MEMORY_BYTES for n_bytes in (bar, total)):
+        return Absence.IMPLAUSIBLE
     return bar >= total * ADDRESSABLE_FRAC
 
 

@@ -55,8 +55,11 @@ class Card:
 
         ``no_data``: the bus shows the card but NVML does not (another container's GPU).
         """
-        answer = self.ask(nvml, "nvmlDeviceGetName")
-        return answer if isinstance(answer, Absence) and answer not in FORGET else None
+        # One call may fail by itself; a card whose name and number are refused gives nothing.
+        names = ("nvmlDeviceGetName", "nvmlDeviceGetUUID")
+        reasons = [a for name in names if isinstance(a := self.ask(nvml, name), Absence)]
+        refused = len(reasons) == len(names) and not FORGET & set(reasons)
+        return reasons[0] if refused else None
 
     def remember(self, info: GpuInfo) -> None:
         """Take key and sizes from an identification, so that samples carry the same key."""
@@ -65,6 +68,7 @@ class Card:
         self.drives_display = info.drives_display
         self.vram_total_bytes = info.vram_total_bytes
         self.n_fans = info.n_fans
+        self._limited.driver = info.driver
 
     def problem(self, now_ns: int) -> Absence | None:
         """Return why the card is not asked now, if it is not."""

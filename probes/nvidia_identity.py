@@ -54,7 +54,6 @@ def identify_card(nvml: Nvml, card: Card, ram_bytes: int | Absence) -> GpuInfo:
         # Without a bus the number under which NVML lists it is all that tells two cards apart.
         node=card.pci.card if card.pci else f"gpu{card.index}",
     )
-    display = ask("nvmlDeviceGetDisplayActive")
     bar = part(ask("nvmlDeviceGetBAR1MemoryInfo"), "bar1Total")
     total = part(memory, "total")
     values = {
@@ -63,7 +62,7 @@ def identify_card(nvml: Nvml, card: Card, ram_bytes: int | Absence) -> GpuInfo:
         "vram_total_bytes": total,
         "shared_total_bytes": ram_bytes if unified else Absence.NOT_APPLICABLE,
         "unified_memory": unified,
-        "drives_display": bool(display) if isinstance(display, int) else display,
+        "drives_display": is_on(ask("nvmlDeviceGetDisplayActive")),
         "pcie_gen_max": ask("nvmlDeviceGetMaxPcieLinkGeneration"),
         "pcie_width_max": ask("nvmlDeviceGetMaxPcieLinkWidth"),
         **_power_limits(ask, name),

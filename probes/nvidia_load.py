@@ -1,5 +1,6 @@
 """Who uses an NVIDIA card, and what share of the time it was held back: NVML's own accounts."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,12 +12,18 @@ Ask = Callable[..., Any]
 
 COUNTERS = {"sw_power_cap": 74, "sw_thermal": 269, "hw_thermal": 270, "hw_power_brake": 271}
 """Reason → field id of the time it held clocks back, ns since the driver was loaded."""
+HEAT_FIELDS_SINCE = (580, 82)
+"""Driver from which 269-271 mean this; in some before it they belong to power smoothing, and the
+counters have other numbers (NVIDIA's own binding, releases 570 to 580)."""
 POLICIES = {"sw_power_cap": 0, "sw_thermal": 1}
 """The same in older drivers: policy of ``nvmlDeviceGetViolationStatus``, ns as well."""
+MAX_NS = 1 << 60
+"""36 years: above any counter, below the sentinels for "unknown"."""
 MIN_NS = 900_000_000
 """Shortest time a share is taken over: the counters do not step evenly."""
 UNEVEN_FRAC = 0.05
 """A share may exceed the whole by this much, because clock and counters are read in turn."""
+MAX_PID = (1 << 31) - 1
 RECENT_US = 10_000_000
 """Age up to which a sample of a program's load counts."""
 
@@ -26,6 +33,7 @@ class LimitedTime:
 
     def __init__(self) -> None:
         """Know nothing yet: one reading of a counter is no share."""
+        self.driver: str | None = None
         self._t_ns = 0
         self._last: dict[str, int] = {}
         self._shares: object = Absence.NO_DATA
@@ -40,8 +48,8 @@ class LimitedTime:
         elapsed = t_ns - self._t_ns
         if self._last and 0 <= elapsed < MIN_NS:
             return self._shares
-        answers = {name: _counter(ask, name) for name in COUNTERS}
-        now = {name: n for name, n in answers.items() if isinstance(n, int)}
+        answers = {name: _counter(ask, name, self.driver) for name in COUNTERS}
+        now = {k: n for k, n in answers.items() if isinstance(n, int) and 0 <= n < MAX_NS}
         self._shares = _shares(self._last, now, elapsed) if now else absence_of(answers[_FIRST])
         self._t_ns, self._last = t_ns, now
         return self._shares
@@ -50,12 +58,20 @@ class LimitedTime:
 _FIRST = next(iter(COUNTERS))
 
 
-def _counter(ask: Ask, name: str) -> Any:
-    answer = ask("nvmlDeviceGetFieldValues", COUNTERS[name])
+def _counter(ask: Ask, name: str, driver: str | None) -> Any:
+    known = name == _FIRST or tells_heat(driver)
+    field = ("nvmlDeviceGetFieldValues", COUNTERS[name])
+    answer = ask(*field) if known else Absence.NOT_SUPPORTED
     if name not in POLICIES:
         return answer
     older = ("nvmlDeviceGetViolationStatus", POLICIES[name])
     return first(answer, lambda: part(ask(*older), "violationTime"))
+
+
+def tells_heat(driver: str | None) -> bool:
+    """Return whether a driver, ``nvidia 580.95.05``, has the fields of heat where we look."""
+    found = re.match(r"nvidia (\d{1,5})\.(\d{1,5})", driver or "")
+    return found is not None and (int(found[1]), int(found[2])) >= HEAT_FIELDS_SINCE
 
 
 def _shares(last: dict[str, int], now: dict[str, int], elapsed_ns: int) -> object:
@@ -83,7 +99,7 @@ def programs(ask: Ask) -> dict[int, Use] | Absence:
     for answer in answers:
         for entry in answer if isinstance(answer, list) else []:
             pid, used = part(entry, "pid"), part(entry, "usedGpuMemory")
-            if isinstance(pid, int):
+            if isinstance(pid, int) and 0 < pid < MAX_PID:
                 held[pid] = used if isinstance(used, int) else None
     if not any(isinstance(answer, list) for answer in answers):
         return absence_of(answers[0])
@@ -93,7 +109,8 @@ def programs(ask: Ask) -> dict[int, Use] | Absence:
 
 def _running(ask: Ask, kind: str) -> Any:
     name = f"nvmlDeviceGet{kind}RunningProcesses"
-    return first(ask(f"{name}_v3"), lambda: ask(name))
+    # The binding's call without a version asks for version 3 as well.
+    return first(ask(f"{name}_v3"), lambda: ask(f"{name}_v2"))
 
 
 def _busy(ask: Ask) -> dict[int, float]:

@@ -23,6 +23,7 @@ from app.domain.settings import FlashAttn, Settings
 from app.domain.trial import Sample, Trial, TrialRequest, Workload
 from app.gguf import read_model
 from app.rig.interface import Rig
+from app.rig.process import Launch
 from app.rig.workers import WorkerRig
 from app.runtime import atomic_write, sibling_environment
 from app.session import Session
@@ -186,7 +187,7 @@ class Lab:
         """Give a rig of worker processes for a model, telemetry included."""
         with self.session() as session:
             rig, _ = open_rig(
-                self.spec(letter), session.machine(), session._launch,  # noqa: SLF001 - as it starts them
+                self.spec(letter), session.machine(), Launch(rpc=self.rpc),
                 devices=(self.device,) if devices is None else devices,
                 telemetry=session.telemetry(),
             )  # fmt: skip

@@ -165,8 +165,8 @@ def test_library_without_devices_is_shut_down_again() -> None:
 
 def test_cards_of_other_containers_are_not_listed() -> None:
     """A card on the bus that NVML does not know is none of ours."""
-    hidden = FakeNvml({**ANSWERS, "nvmlDeviceGetName": Absence.NO_DATA})
-    probe = probe_of(card(), hidden)
+    refused = dict.fromkeys(("nvmlDeviceGetName", "nvmlDeviceGetUUID"), Absence.NO_DATA)
+    probe = probe_of(card(), FakeNvml({**ANSWERS, **refused}))
     assert probe.identify() == ()
     assert probe.sample() == ()
 

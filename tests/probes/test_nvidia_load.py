@@ -27,6 +27,7 @@ class Counters:
 def test_share_of_time_comes_from_two_readings() -> None:
     """One reading of a counter says nothing, two say how much of the time lay between."""
     counters, limited = Counters({74: 0, 269: 0}), LimitedTime()
+    limited.driver = "nvidia 580.95.05"
     assert limited.read(counters, 0) is Absence.NO_DATA
     counters.fields = {74: 3 * SECOND // 2, 269: SECOND // 5}
     assert limited.read(counters, 2 * SECOND) == {"sw_power_cap": 75.0, "sw_thermal": 10.0}
@@ -54,6 +55,21 @@ def test_counter_that_cannot_be_true_gives_no_share(later: int | None) -> None:
     limited.read(counters, 2 * SECOND)
     counters.fields = {74: 41 * SECOND}
     assert limited.read(counters, 3 * SECOND) == {"sw_power_cap": 100.0}
+
+
+@pytest.mark.parametrize(
+    ("driver", "told"),
+    [("nvidia 580.82.07", True), ("nvidia 591.44", True), ("nvidia 580.65.06", False),
+     ("nvidia 575.64", False), ("nvidia", False), (None, False)],
+)  # fmt: skip
+def test_fields_of_heat_count_where_they_mean_heat(driver: str | None, told: bool) -> None:
+    """Before 580.82 those numbers belong to other readings: never a share made of them."""
+    counters, limited = Counters({74: 0, 269: 0, 271: 0}), LimitedTime()
+    limited.driver = driver
+    limited.read(counters, 0)
+    shares = limited.read(counters, SECOND)
+    assert isinstance(shares, dict)
+    assert ("sw_thermal" in shares, "hw_power_brake" in shares) == (told, told)
 
 
 def test_older_drivers_are_asked_by_the_older_name() -> None:
