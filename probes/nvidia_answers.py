@@ -54,6 +54,7 @@ def part(answer: object, name: str) -> object:
 
 MAX_CUDA = 100_000
 MAX_CAPABILITY = 100
+MAX_BUS_BITS, MAX_CLOCK_MHZ = 1 << 16, 40_000
 
 
 def throttle_names(mask: object) -> object:
@@ -121,6 +122,19 @@ def all_addressable(bar: object, total: object) -> object:
     if not all(0 < n_bytes <= MAX_MEMORY_BYTES for n_bytes in (bar, total)):
         return Absence.IMPLAUSIBLE
     return bar >= total * ADDRESSABLE_FRAC
+
+
+def bandwidth(bus_bits: object, clock_mhz: object) -> object:
+    """Return what memory moves at most, 10⁹ bytes per second.
+
+    NVML's memory clock is half of the rate per line with every kind of memory so far: 384 bits at
+    10,501 MHz are the 1,008 GB/s of an RTX 4090, 5,120 at 2,619 the 3,352 of an H100.
+    """
+    if not isinstance(bus_bits, int) or not isinstance(clock_mhz, int):
+        return absence_of(clock_mhz if isinstance(bus_bits, int) else bus_bits)
+    if not 0 < bus_bits < MAX_BUS_BITS or not 0 < clock_mhz < MAX_CLOCK_MHZ:
+        return Absence.IMPLAUSIBLE
+    return 2 * clock_mhz * bus_bits / 8 / 1000
 
 
 def is_mobile(name: str) -> bool:

@@ -7,6 +7,7 @@ from app.domain.machine import GpuInfo, GpuKind
 from probes.nvidia_answers import (
     absence_of,
     all_addressable,
+    bandwidth,
     capability,
     cuda_version,
     driver_model,
@@ -22,7 +23,7 @@ from probes.pci import normal_pci_id
 from probes.reading import Absence, gpu_info, scaled
 
 THRESHOLD_SHUTDOWN, THRESHOLD_SLOWDOWN = 0, 1
-CLOCK_GRAPHICS = 0
+CLOCK_GRAPHICS, CLOCK_MEMORY = 0, 2
 UNIFIED_WORDS = ("nvgpu", "gb10", "thor", "tegra", "orin", "xavier")
 MAX_INSTANCES = 16
 MAX_NVLINKS = 36
@@ -56,6 +57,7 @@ def identify_card(nvml: Nvml, card: Card, ram_bytes: int | Absence) -> GpuInfo:
     )
     bar = part(ask("nvmlDeviceGetBAR1MemoryInfo"), "bar1Total")
     total = part(memory, "total")
+    bus = ask("nvmlDeviceGetMemoryBusWidth")
     values = {
         "driver": _prefixed("nvidia ", nvml.query("nvmlSystemGetDriverVersion")),
         "cuda_version": cuda_version(nvml.query("nvmlSystemGetCudaDriverVersion_v2")),
@@ -81,7 +83,8 @@ def identify_card(nvml: Nvml, card: Card, ram_bytes: int | Absence) -> GpuInfo:
         "mig": mig_role(card, ask),
         "pcie_gen_device_max": ask("nvmlDeviceGetGpuMaxPcieLinkGeneration"),
         "n_cores": ask("nvmlDeviceGetNumGpuCores"),
-        "memory_bus_bits": ask("nvmlDeviceGetMemoryBusWidth"),
+        "memory_bus_bits": bus,
+        "memory_gb_s": bandwidth(bus, ask("nvmlDeviceGetMaxClockInfo", CLOCK_MEMORY)),
         "n_nvlinks": n_nvlinks(ask),
         "ecc": is_on(ask("nvmlDeviceGetEccMode")),
     }

@@ -86,6 +86,7 @@ INFO_RANGES: dict[str, tuple[float, float]] = {
     "n_nvlinks": (0, 64),
     "n_cores": (1, 1e6),
     "memory_bus_bits": (8, 1 << 16),
+    "memory_gb_s": (1, 100_000),
 }
 HOST_RANGES: dict[str, tuple[float, float]] = {
     "cores_physical": (1, 1 << 14),

@@ -8,6 +8,9 @@ from app.domain.memory import DeviceMemory, Verdict
 
 KV_SHARE = 0.25
 RAM_SHARE = 0.9
+FEW_BITS = 4.0
+TERNARY = ("TQ1", "TQ2")
+"""Types of models whose weights are -1, 0 and 1 by training."""
 
 
 def context_takes_layers(now: Situation) -> Iterator[Evidence]:
@@ -62,6 +65,16 @@ def barely_fits(now: Situation) -> Iterator[Evidence]:
             }
 
 
+def few_bits(now: Situation) -> Iterator[Evidence]:
+    """Weights of fewer than four bits lose quality, unless the model was trained with them."""
+    model = now.plan.space.model if now.plan is not None else None
+    if model is None or model.bits_per_weight is None:
+        return
+    quant = model.quant or ""
+    if 0 < model.bits_per_weight < FEW_BITS and not quant.startswith(TERNARY):
+        yield {"bits": model.bits_per_weight, "quant": model.quant}
+
+
 def measured_on_battery(now: Situation) -> Iterator[Evidence]:
     """A search on battery finds settings for battery power."""
     if now.plan is not None and now.machine.host.power_source.value == "battery":
@@ -105,5 +118,6 @@ PLAN_RULES = (
         "llama.cpp tools/fit-params/README.md; ollama/ollama issue 16725",
         barely_fits,
     ),
+    Rule("few_bits", HINT, USER, "llama.cpp tools/quantize/README.md", few_bits),
     Rule("battery_search", HINT, USER, "NVIDIA driver README, Dynamic Boost", measured_on_battery),
 )

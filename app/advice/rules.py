@@ -7,6 +7,7 @@ from app.advice.health_rules import HEALTH_RULES
 from app.advice.plan_rules import PLAN_RULES
 from app.advice.result_rules import RESULT_RULES
 from app.advice.rule import Rule, Situation
+from app.advice.speed_rules import SPEED_RULES
 from app.advice.state_rules import STATE_RULES
 from app.advice.windows_rules import WINDOWS_RULES
 from app.domain.finding import Finding, Severity
@@ -32,6 +33,7 @@ RULES: tuple[Rule, ...] = (
     *WINDOWS_RULES,
     *PLAN_RULES,
     *RESULT_RULES,
+    *SPEED_RULES,
 )
 
 
@@ -93,4 +95,5 @@ def result_findings(
         trials: What was measured, in order.
         plan: The search's plan, if it was a search.
     """
-    return findings(Situation(machine=machine, plan=plan, trials=tuple(trials)), RESULT_RULES)
+    now = Situation(machine=machine, plan=plan, trials=tuple(trials))
+    return findings(now, (*RESULT_RULES, *SPEED_RULES))

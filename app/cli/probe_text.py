@@ -119,6 +119,7 @@ def _identity(info: GpuInfo) -> list[str]:
         counted(info.n_cores, "core") if info.n_cores else None,
         f"core clock up to {show(info.clock_max_mhz)} MHz" if info.clock_max_mhz else None,
         f"{info.memory_bus_bits}-bit memory" if info.memory_bus_bits else None,
+        f"at most {info.memory_gb_s:.0f} GB/s" if info.memory_gb_s else None,
         "memory error correction on" if info.ecc else None,
         f"CUDA {info.cuda_version} at most" if info.cuda_version else None,
         _shared(info),

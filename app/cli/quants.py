@@ -1,7 +1,5 @@
 """``rigtune tune A B …``: the answers for several models in one table, and which to use."""
 
-import math
-
 from app.cli.output import escape, human, table
 from app.cli.progress import summary
 from app.cli.tune_document import EngineView, TuneDocument, document_of, engine_view
@@ -111,17 +109,11 @@ def view_of(entry: Entry, machine: Machine | None, floor_tok_s: float) -> QuantV
         name=spec.name if spec else None,
         quant=spec.ftype if spec else None,
         file_bytes=spec.file_bytes if spec else None,
-        bits_per_weight=bits_per_weight(spec) if spec else None,
+        bits_per_weight=spec.bits_per_weight if spec else None,
         meets_floor=decode.median >= floor_tok_s if decode else None,
         result=document_of(entry.result, machine) if entry.result else None,
         error=entry.error or (entry.result.error if entry.result else None),
     )
-
-
-def bits_per_weight(spec: ModelSpec) -> float | None:
-    """Return the average size of a weight, bits."""
-    n_weights = sum(math.prod(t.shape) for t in spec.tensors)
-    return round(8 * spec.weights_bytes / n_weights, 2) if n_weights else None
 
 
 def show_comparison(document: QuantsDocument) -> None:

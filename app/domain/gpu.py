@@ -64,6 +64,7 @@ class GpuInfo(Record, frozen=True, kw_only=True):
         compute_timeout_ms: Time after which the kernel driver resets a compute job (Linux).
         n_cores: Shader cores.
         memory_bus_bits: Width of the memory interface.
+        memory_gb_s: What it can move at its highest clock, 10⁹ bytes per second.
         ecc: Whether memory is error-corrected (it costs some of it).
         clock_max_mhz: Highest core clock the card offers; a laptop's firmware may allow less.
         temp_shutdown_c: Temperature at which the card switches itself off.
@@ -117,6 +118,7 @@ class GpuInfo(Record, frozen=True, kw_only=True):
     n_nvlinks: int | None = None
     n_cores: int | None = None
     memory_bus_bits: int | None = None
+    memory_gb_s: float | None = None
     ecc: bool | None = None
     missing: dict[str, str] = {}
 

@@ -1,5 +1,7 @@
 """What a GGUF file says about a model: everything memory, search and chat need to know."""
 
+import math
+
 from app.domain.record import Record
 
 
@@ -104,6 +106,12 @@ class ModelSpec(Record, frozen=True, kw_only=True):
     ftype: str | None = None
     formula_known: bool = True
     problems: tuple[str, ...] = ()
+
+    @property
+    def bits_per_weight(self) -> float | None:
+        """Average size of a weight, bits."""
+        n_weights = sum(math.prod(tensor.shape) for tensor in self.tensors)
+        return round(8 * self.weights_bytes / n_weights, 2) if n_weights else None
 
     @property
     def max_gpu_layers(self) -> int:

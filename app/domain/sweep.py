@@ -96,13 +96,25 @@ class SearchHost(Record, frozen=True, kw_only=True):
 
 
 class SearchModel(Record, frozen=True, kw_only=True):
-    """A model as the search sees it (a replay has no more)."""
+    """A model as the search sees it (a replay has no more).
+
+    Attributes:
+        name: What the file calls it.
+        n_layer: Repeating blocks.
+        n_expert: Experts per layer, 0 = dense.
+        n_ctx_train: Context length the model was trained for, tokens.
+        file_bytes: Size of all its files.
+        quant: File type such as ``Q4_K_M``, when stated.
+        bits_per_weight: Average size of a weight, bits, where the tensors are known.
+    """
 
     name: str
     n_layer: int
     n_expert: int = 0
     n_ctx_train: int | None = None
     file_bytes: int
+    quant: str | None = None
+    bits_per_weight: float | None = None
 
 
 class SearchSpace(Record, frozen=True, kw_only=True):

@@ -143,6 +143,8 @@ class WorkerRig:
                 n_expert=model.n_expert,
                 n_ctx_train=model.n_ctx_train,
                 file_bytes=model.file_bytes,
+                quant=model.ftype,
+                bits_per_weight=model.bits_per_weight,
             ),
             host=self._host,
             devices=self._search_devices(),

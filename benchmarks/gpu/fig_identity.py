@@ -18,6 +18,9 @@ _COLUMNS = (
     "memory.used", "memory.free", "temperature.gpu", "power.draw.instant", "power.draw",
     "enforced.power.limit", "clocks.sm", "clocks.mem", "pcie.link.gen.current",
     "pcie.link.width.current",
+    "fan.speed",
+    "temperature.memory",
+    "ecc.errors.uncorrected.volatile.total",
 )  # fmt: skip
 _SECONDS = 5.0
 
@@ -101,6 +104,9 @@ def differences(ours: list[GpuSample], theirs: list[dict[str, Any]]) -> list[dic
             "clock_memory_mhz": (near.clock_memory_mhz, other["clocks.mem"]),
             "pcie_gen": (near.pcie_gen, other["pcie.link.gen.current"]),
             "pcie_width": (near.pcie_width, other["pcie.link.width.current"]),
+            "fan_pct": (near.fan_pct, other["fan.speed"]),
+            "temp_memory_c": (near.temp_memory_c, other["temperature.memory"]),
+            "memory_errors": (near.memory_errors, other["ecc.errors.uncorrected.volatile.total"]),
         }
         row = {n: a - b for n, (a, b) in pairs.items() if a is not None and _is_number(b)}
         row["apart_ms"] = abs(near.t_ns - other["t_ns"]) / NS_PER_S * 1000

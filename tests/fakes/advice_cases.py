@@ -27,6 +27,10 @@ UNUSED = Gpu(key="GPU-1", info=s.info(), engine=())
 BARE = msgspec.structs.replace(s.igpu(**APU, shared_total_bytes=16 * GIB), engine=(ROCM, VULKAN))
 TWICE = msgspec.structs.replace(BARE, engine=(VULKAN,))
 
+# 64 tokens a second of 4 GiB are 275 GB/s
+AT_CEILING = s.plan(gpus=(s.gpu(memory_gb_s=300.0),), bits_per_weight=8.5)
+FAR_BELOW = s.plan(gpus=(s.gpu(memory_gb_s=1008.0),), bits_per_weight=8.5)
+FOUR_BITS = s.plan(gpus=(s.gpu(memory_gb_s=900.0),), bits_per_weight=4.8)
 RESET = s.on_windows(msgspec.structs.replace(s.windows(), resets=(s.reset(),)))
 TWO = s.only(s.gpu(), s.gpu(2, s.device("CUDA1")))
 
@@ -220,6 +224,18 @@ CASES: dict[str, tuple[Situation, Situation]] = {
     "fills_ram": (
         s.plan(s.need("host", total=23 * GIB)),
         s.plan(s.need("host", total=20 * GIB)),
+    ),
+    "few_bits": (
+        s.plan(bits_per_weight=3.41, quant="Q3_K_S"),
+        s.plan(bits_per_weight=4.25, quant="IQ4_XS"),
+    ),
+    "near_ceiling": (
+        s.measured(s.trial(), situation=AT_CEILING),
+        s.measured(s.trial(n_gpu_layers=32), situation=AT_CEILING),
+    ),
+    "below_ceiling": (
+        s.measured(s.trial(), situation=FAR_BELOW),
+        s.measured(s.trial(), situation=FOUR_BITS),
     ),
     "barely_fits": (s.plan(s.need(verdict=Verdict.TIGHT)), s.plan(s.need())),
     "battery_search": (

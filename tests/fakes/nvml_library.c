@@ -97,7 +97,7 @@ NUMBER(nvmlDeviceGetMaxPcieLinkWidth, u32, 16)
 NUMBER(nvmlDeviceGetPowerManagementDefaultLimit, u32, 250000)
 NUMBER(nvmlDeviceGetPowerManagementLimit, u32, 249000)
 PAIR(nvmlDeviceGetPowerManagementLimitConstraints, u32, 100000, 300000)
-INDEXED(nvmlDeviceGetMaxClockInfo, u32, 3100)
+INDEXED(nvmlDeviceGetMaxClockInfo, u32, n == 2 ? 14001 : 3100)
 int nvmlDeviceGetTemperatureThreshold(card c, u32 n, u32 *out)
 { (void)c; FAIL(); *out = (u32)SAY(n == 0 ? 98 : 93); return SUCCESS; }
 PAIR(nvmlDeviceGetCudaComputeCapability, int, 12, 1)

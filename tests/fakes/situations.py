@@ -223,11 +223,13 @@ def plan(
     layers: int = 33,
     file_bytes: int = 4 * GIB,
     hosted: HostInfo | None = None,
+    gpus: tuple[Gpu, ...] = (),
+    **model: Any,
 ) -> Situation:
     """A plan for a 32-layer model on one 12 GiB card."""
     first = MemoryEstimate(devices=parts, source=MemorySource.FORMULA, verdict=Verdict.FITS)
     space = SearchSpace(
-        model=SearchModel(name="m", n_layer=32, n_ctx_train=8192, file_bytes=file_bytes),
+        model=SearchModel(name="m", n_layer=32, n_ctx_train=8192, file_bytes=file_bytes, **model),
         host=SearchHost(cores_physical=8, cores_logical=16, ram_bytes=32 * GIB),
         devices=(
             SearchDevice(
@@ -251,7 +253,7 @@ def plan(
         time_low_s=1.0,
         time_high_s=2.0,
     )
-    return Situation(machine=machine(host=hosted or host()), plan=made)
+    return Situation(machine=machine(*gpus, host=hosted or host()), plan=made)
 
 
 def need(

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from app.cli.quants import Entry, bits_per_weight, comparison_of
+from app.cli.quants import Entry, comparison_of
 from app.domain.model import ModelSpec, TensorInfo
 from app.domain.settings import Settings
 from app.domain.sweep import Recommended, SweepResult, SweepStatus
@@ -33,8 +33,8 @@ def entry(name: str, bits: int, decode_tok_s: float, **changes: object) -> Entry
 
 def test_bits_per_weight() -> None:
     """Bytes of the weights over their number."""
-    assert bits_per_weight(spec(5)) == 5.0
-    assert bits_per_weight(a_model()) is None
+    assert spec(5).bits_per_weight == 5.0
+    assert a_model().bits_per_weight is None
 
 
 def test_most_bits_above_the_floor_win() -> None:
