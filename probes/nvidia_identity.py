@@ -41,7 +41,7 @@ def identify_card(nvml: Nvml, card: Card, ram_bytes: int | Absence) -> GpuInfo:
 
     name = text_of(ask("nvmlDeviceGetName"))
     memory = memory_of(ask)
-    unified = isinstance(memory, Absence) and any(w in name.lower() for w in UNIFIED_WORDS)
+    unified = any(word in name.lower() for word in UNIFIED_WORDS)
     uuid = text_of(ask("nvmlDeviceGetUUID"))
     bus_id = part(ask("nvmlDeviceGetPciInfo"), "busId")
     pci_id = card.pci.pci_id if card.pci else normal_pci_id(text_of(bus_id))

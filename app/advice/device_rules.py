@@ -121,11 +121,12 @@ def no_nvidia_driver(now: Situation) -> Iterator[Evidence]:
 
 
 def card_not_answering(now: Situation) -> Iterator[Evidence]:
-    """The card is on the bus with its driver, yet the driver lists no device."""
+    """The card is on the bus with its driver, yet the driver does not list it or answer."""
     nvml = now.machine.unavailable.get("nvml")
     for gpu in cards(now.machine, "nvidia"):
         driver = (gpu.info.driver or "") if gpu.info is not None else ""
-        if nvml == "no_data" and driver.startswith("nvidia"):
+        silent = gpu.info is not None and _reason(gpu.info.missing) == "driver_not_loaded"
+        if (nvml == "no_data" or silent) and driver.startswith("nvidia"):
             yield {"gpu": name_of(gpu)}
 
 

@@ -1,4 +1,4 @@
-"""Rules on measured speed against what reading the weights allows on one card (claim 1 of 3A)."""
+"""Rules on measured speed against what reading the weights allows on one card."""
 
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -100,7 +100,9 @@ def judged_memory(gpu: Gpu, device: EngineDevice, host: HostInfo) -> tuple[int, 
     total = device.total_bytes or probed
     if total is None:
         return None
-    free = total if device.free_bytes is None else device.free_bytes
+    # Nothing free of nothing at all is an engine that does not know.
+    told = device.free_bytes if device.total_bytes != 0 else None
+    free = total if told is None else told
     if kind_of(gpu) is GpuKind.INTEGRATED:
         carve_out = probed or 0
         if host.ram_bytes is not None:

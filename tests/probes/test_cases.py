@@ -127,6 +127,14 @@ def test_used_above_total_is_no_reading() -> None:
     assert sample.missing["vram_used_bytes"] == "implausible"
 
 
+def test_nothing_free_of_nothing_is_an_engine_that_does_not_know() -> None:
+    """An engine that says 0 of 0 bytes does not make a card with memory useless."""
+    listed = engine(device("CUDA0", LAPTOP, pci_id=FIRST, total=0, free=0))
+    situation = seen(recorded(on_bus(FIRST, "10de", "nvidia"), nvml_card(FIRST)), listed)
+    (found,) = search_devices(situation.machine)
+    assert found.free_bytes == found.total_bytes == 8 * GIB
+
+
 # --- C04: the window counted as memory ----------------------------------------------------------
 
 
@@ -142,14 +150,18 @@ def test_a_second_source_bounds_the_memory_of_a_card(wrong: int) -> None:
 # --- C07: Jetson --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("silent", ["!not_supported", "N/A", "[N/A]", None])
-def test_a_jetson_is_a_gpu_with_the_rams_memory(silent: object) -> None:
+NO_MEMORY = {"total": 0, "free": 0, "used": 0}
+
+
+@pytest.mark.parametrize("name", ["Orin (nvgpu)", "Xavier (nvgpu)", "NVIDIA Thor"])
+@pytest.mark.parametrize("silent", ["!not_supported", "N/A", "[N/A]", None, NO_MEMORY])
+def test_a_jetson_is_a_gpu_with_the_rams_memory(silent: object, name: str) -> None:
     """Every field absent: still CUDA, unified memory, heat from the kernel's own sensor."""
     answers: dict[str, Any] = dict.fromkeys(nvml_card(FIRST), silent)
     answers = {key.split("@")[0] + "@index:0": value for key, value in answers.items()}
-    answers["nvmlDeviceGetName()@index:0"] = "Orin (nvgpu)"
-    answers["nvmlDeviceGetMemoryInfo(33554472)@index:0"] = "!not_supported"
-    answers["nvmlDeviceGetMemoryInfo()@index:0"] = "!not_supported"
+    answers["nvmlDeviceGetName()@index:0"] = name
+    answers["nvmlDeviceGetMemoryInfo(33554472)@index:0"] = silent
+    answers["nvmlDeviceGetMemoryInfo()@index:0"] = silent
     answers["nvmlDeviceGetUUID()@index:0"] = "!not_supported"
     answers["nvmlDeviceGetCount()@system"] = 1
     files = {
@@ -157,13 +169,15 @@ def test_a_jetson_is_a_gpu_with_the_rams_memory(silent: object) -> None:
         "/sys/class/thermal/thermal_zone4/type": "tj-thermal",
         "/sys/class/thermal/thermal_zone4/temp": "51250",
     }
-    listed = engine(device("CUDA0", "Orin", kind=GpuKind.INTEGRATED, total=7 * GIB))
+    cuda_name = name.removesuffix(" (nvgpu)")
+    listed = engine(device("CUDA0", cuda_name, kind=GpuKind.INTEGRATED, total=7 * GIB))
     situation = seen(recorded(files, answers), listed)
     gpu = situation.machine.gpus[0]
     assert gpu.info is not None
     assert gpu.info.unified_memory is True
     assert gpu.info.shared_total_bytes == 7443456 * 1024
     assert situation.reading(gpu, "temp_c") == 51.25
+    assert ids(situation) == {"unified_memory"}
     assert search_devices(situation.machine)
 
 
@@ -183,6 +197,14 @@ def test_an_updated_driver_blocks_measuring(module: str) -> None:
     assert found.evidence["driver"] == f"nvidia {module}"
     assert "engine_sees_no_gpu" not in ids(situation)
     assert "cuda_without_card" not in ids(situation)
+
+
+@pytest.mark.parametrize("start", ["driver_not_loaded", "version_mismatch"])
+def test_a_driver_that_does_not_answer_is_named(start: str) -> None:
+    """The kernel has the driver, NVML says it is not there: never silence."""
+    situation = seen(recorded(on_bus(FIRST, "10de", "nvidia"), {}, nvml_start=start), engine())
+    found = {"driver_not_loaded": "card_not_answering", "version_mismatch": "driver_mismatch"}
+    assert found[start] in ids(situation)
 
 
 # --- C10: split cards ---------------------------------------------------------------------------
