@@ -69,6 +69,8 @@ class Card:
         self.vram_total_bytes = info.vram_total_bytes
         self.n_fans = info.n_fans
         self._limited.driver = info.driver
+        # What was read before the card was known counted one fan.
+        self.slow_due_ns = 0
 
     def problem(self, now_ns: int) -> Absence | None:
         """Return why the card is not asked now, if it is not."""

@@ -15,21 +15,31 @@ from app.advice.rule import Situation
 from app.advice.rules import findings
 from app.cli import probe as page
 from app.cli.findings import view_of
-from app.domain.machine import GpuInfo, GpuSample
+from app.domain.machine import GpuInfo, GpuSample, HostInfo, HostSample
 from app.machine import join_machine, search_devices
 from app.session.recording import read_engine
 from probes import registry
-from probes.reading import MAX_MEMORY_BYTES
+from probes.reading import HOST_RANGES, MAX_MEMORY_BYTES
 from probes.record import RecordedMachine
 from probes.replay import RecordedNvml, RecordedSystem, RecordedTree, load
 from probes.windows.recording import RecordedWindows
 from tests.fakes.recorded import MACHINES
 
-TEXTS = ("", "N/A", "[N/A]", "ERR!", "-1", "nan", "9" * 30, "0x", "\x00\x00", "Unknown", "é" * 50)
+TEXTS = ("!no_permission", "!stale", "", "N/A", "[N/A]", "ERR!", "-1", "nan", "9" * 30, "0x", "\x00\x00", "Unknown", "é" * 50)
 ANSWERS: tuple[Any, ...] = (
     *(None, True, -1, 0, 2**64, 1e400, math.nan, "N/A", b"\xff".hex(), [], [None], {}, "!lost"),
     *("!not_supported", "!no_permission", {"total": -5, "free": 2**63, "used": "x"}, [[1], "a"]),
 )
+
+
+SYSTEM: dict[str, tuple[Any, ...]] = {
+    name: (None, -1, 0, 2**45, 2**63) for name in ("cores_physical", "ram_bytes", "ram_available_bytes")
+} | {
+    name: (None, -5.0, 1e9, math.inf, math.nan) for name in ("cpu_busy_pct", "battery_pct")
+}  # fmt: skip
+SYSTEM |= {name: (None, -1, 2**70) for name in ("swap_bytes", "swap_used_bytes")}
+UNREASONED = {"vulkan_uuid", "node", "uuid"}
+"""Names that a device simply may not have."""
 
 
 def damaged(machine: RecordedMachine, seed: int) -> RecordedMachine:
@@ -50,8 +60,10 @@ def damaged(machine: RecordedMachine, seed: int) -> RecordedMachine:
         registry_ = {key: spoil(values, (None,)) for key, values in windows.registry.items()}
         registry_ = {k: {n: v for n, v in vs.items() if v} for k, vs in registry_.items()}
         windows = msgspec.structs.replace(windows, counters=counters, registry=registry_)
+    system = {name: dice.choice(bad) for name, bad in SYSTEM.items() if dice.random() < 0.2}
     return msgspec.structs.replace(
         machine,
+        system=msgspec.structs.replace(machine.system, **system),
         files=spoil(machine.files, TEXTS),
         nvml=spoil(machine.nvml, ANSWERS),
         links=spoil(machine.links, TEXTS),
@@ -59,7 +71,7 @@ def damaged(machine: RecordedMachine, seed: int) -> RecordedMachine:
     )
 
 
-def readings(machine: RecordedMachine) -> tuple[Any, list[GpuInfo], list[GpuSample], Any]:
+def readings(machine: RecordedMachine) -> tuple[HostInfo, list[GpuInfo], list[GpuSample], HostSample]:
     doors = registry.Doors(
         RecordedTree(machine),
         RecordedNvml(machine),
@@ -81,18 +93,38 @@ def numbers_of(record: msgspec.Struct) -> list[float]:
     return [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
 
 
+def check_records(
+    host: HostInfo, infos: list[GpuInfo], samples: list[GpuSample], load: HostSample
+) -> None:
+    """Every number can be true, no part is larger than its whole, and what is absent says why."""
+    totals = {info.key: info.vram_total_bytes or MAX_MEMORY_BYTES for info in infos}
+    for record in (*infos, *samples, host, load):
+        assert all(math.isfinite(value) for value in numbers_of(record))
+        named = {name: getattr(record, name) for name in record.__struct_fields__}
+        for name, value in named.items():
+            if value is None or isinstance(value, str | bool):
+                continue
+            if name.endswith("_pct") and isinstance(value, float) and name != "fan_pct":
+                assert 0 <= value <= 100, name
+            if name.endswith("_bytes"):
+                assert 0 <= value <= max(MAX_MEMORY_BYTES, HOST_RANGES["ram_bytes"][1]), name
+        if not isinstance(record, HostSample):
+            absent = {name for name, value in named.items() if value is None} - UNREASONED
+            assert absent <= set(record.missing)
+            assert all(named.get(name) is None for name in record.missing)
+    for sample in samples:
+        for part in (sample.vram_used_bytes, sample.vram_free_bytes):
+            assert part is None or part <= totals.get(sample.key, MAX_MEMORY_BYTES)
+    if host.ram_bytes is not None and host.ram_available_bytes is not None:
+        assert host.ram_available_bytes <= host.ram_bytes
+
+
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("path", sorted(MACHINES.iterdir()), ids=lambda path: path.name)
 def test_damaged_machine_gives_plausible_records(path: Path, seed: int) -> None:
     """No exception; every number is finite and no memory larger than can be."""
     host, infos, samples, host_sample = readings(damaged(load(path), seed))
-    for record in (*infos, *samples):
-        for value in numbers_of(record):
-            assert math.isfinite(value)
-        for name in record.__struct_fields__:
-            value = getattr(record, name)
-            if name.endswith("_bytes") and value is not None:
-                assert 0 <= value <= MAX_MEMORY_BYTES, name
+    check_records(host, infos, samples, host_sample)
     machine = join_machine(host, infos, read_engine(path))
     for device in search_devices(machine):
         assert 0 <= device.free_bytes <= device.total_bytes

@@ -18,6 +18,10 @@ def test_fastest_fan_counts_and_older_drivers_have_one() -> None:
     assert probe.identify()[0].n_fans == 2
     sample = only(probe.sample())
     assert (sample.fan_pct, sample.fan_rpm) == (55.0, 1450.0)
+    early = probe_of(card(), FakeNvml(two | {"nvmlDeviceGetFanSpeed": 41}))
+    assert only(early.sample()).fan_pct == 41.0
+    early.identify()
+    assert only(early.sample()).fan_pct == 55.0
     one = only(probe_of(card(), FakeNvml(ANSWERS | {"nvmlDeviceGetFanSpeed": 41})).sample())
     assert (one.fan_pct, one.missing["fan_rpm"]) == (41.0, "not_supported")
 
