@@ -25,7 +25,21 @@ from probes.replay import RecordedNvml, RecordedSystem, RecordedTree, load
 from probes.windows.recording import RecordedWindows
 from tests.fakes.recorded import MACHINES
 
-TEXTS = ("!no_permission", "!stale", "", "N/A", "[N/A]", "ERR!", "-1", "nan", "9" * 30, "0x", "\x00\x00", "Unknown", "é" * 50)
+TEXTS = (
+    "!no_permission",
+    "!stale",
+    "",
+    "N/A",
+    "[N/A]",
+    "ERR!",
+    "-1",
+    "nan",
+    "9" * 30,
+    "0x",
+    "\x00\x00",
+    "Unknown",
+    "é" * 50,
+)
 ANSWERS: tuple[Any, ...] = (
     *(None, True, -1, 0, 2**64, 1e400, math.nan, "N/A", b"\xff".hex(), [], [None], {}, "!lost"),
     *("!not_supported", "!no_permission", {"total": -5, "free": 2**63, "used": "x"}, [[1], "a"]),
@@ -71,7 +85,9 @@ def damaged(machine: RecordedMachine, seed: int) -> RecordedMachine:
     )
 
 
-def readings(machine: RecordedMachine) -> tuple[HostInfo, list[GpuInfo], list[GpuSample], HostSample]:
+def readings(
+    machine: RecordedMachine,
+) -> tuple[HostInfo, list[GpuInfo], list[GpuSample], HostSample]:
     doors = registry.Doors(
         RecordedTree(machine),
         RecordedNvml(machine),
@@ -108,7 +124,7 @@ def check_records(
                 assert 0 <= value <= 100, name
             if name.endswith("_bytes"):
                 assert 0 <= value <= max(MAX_MEMORY_BYTES, HOST_RANGES["ram_bytes"][1]), name
-        if not isinstance(record, HostSample):
+        if isinstance(record, GpuInfo | GpuSample | HostInfo):
             absent = {name for name, value in named.items() if value is None} - UNREASONED
             assert absent <= set(record.missing)
             assert all(named.get(name) is None for name in record.missing)
