@@ -26,19 +26,8 @@ from probes.windows.recording import RecordedWindows
 from tests.fakes.recorded import MACHINES
 
 TEXTS = (
-    "!no_permission",
-    "!stale",
-    "",
-    "N/A",
-    "[N/A]",
-    "ERR!",
-    "-1",
-    "nan",
-    "9" * 30,
-    "0x",
-    "\x00\x00",
-    "Unknown",
-    "é" * 50,
+    *("!no_permission", "!stale", "", "N/A", "[N/A]", "ERR!", "-1", "nan", "9" * 30, "0x"),
+    *("\x00\x00", "Unknown", "é" * 50),
 )
 ANSWERS: tuple[Any, ...] = (
     *(None, True, -1, 0, 2**64, 1e400, math.nan, "N/A", b"\xff".hex(), [], [None], {}, "!lost"),
@@ -46,12 +35,13 @@ ANSWERS: tuple[Any, ...] = (
 )
 
 
+AMOUNTS, SHARES = (None, -1, 0, 2**45, 2**63), (None, -5.0, 1e9, math.inf, math.nan)
 SYSTEM: dict[str, tuple[Any, ...]] = {
-    name: (None, -1, 0, 2**45, 2**63) for name in ("cores_physical", "ram_bytes", "ram_available_bytes")
-} | {
-    name: (None, -5.0, 1e9, math.inf, math.nan) for name in ("cpu_busy_pct", "battery_pct")
+    "cores_physical": AMOUNTS, "ram_bytes": AMOUNTS, "ram_available_bytes": AMOUNTS,
+    "swap_bytes": AMOUNTS, "swap_used_bytes": AMOUNTS, "cpu_busy_pct": SHARES,
+    "battery_pct": SHARES,
 }  # fmt: skip
-SYSTEM |= {name: (None, -1, 2**70) for name in ("swap_bytes", "swap_used_bytes")}
+"""Numbers of the operating system, and what they may be instead."""
 UNREASONED = {"vulkan_uuid", "node", "uuid"}
 """Names that a device simply may not have."""
 
