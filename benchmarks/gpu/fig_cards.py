@@ -1,12 +1,13 @@
 """Several devices (or one shown as several), and what reading the card costs."""
 
+import contextlib
 import json
 import os
 import sys
 from functools import partial
 from typing import Any
 
-from lab import GIB, Holder, Lab, brief, command, run
+from lab import GIB, MIB, Holder, Lab, brief, command, run
 from probe_cost import CALLS, share_pct, timed
 
 from app.domain.trial import Workload
@@ -16,6 +17,12 @@ from probes import registry
 from probes.nvml import LiveNvml
 
 _WORK = Workload(n_prompt=512, n_gen=64)
+_PAIRS: dict[str, tuple[tuple[int | None, int | None], tuple[int, int]]] = {
+    "both too small": ((3 * GIB, 2 * GIB), (344 * MIB, 344 * MIB)),
+    "one nearly full": ((2 * GIB, None), (300 * MIB, GIB)),
+    "both free": ((None, None), (GIB, GIB)),
+}
+"""Situation → free bytes of two cards (``None`` = all), and the sizes of two stand-ins."""
 
 
 def cards(lab: Lab) -> None:
@@ -43,24 +50,18 @@ def two_cards(lab: Lab) -> None:
 
     Also with the first hidden from the engine: the other must be found as what it is.
     """
-    situations: dict[str, tuple[int | None, int | None]] = {
-        "both too small": (3 * GIB, 2 * GIB),
-        "one nearly full": (2 * GIB, None),
-        "both free": (None, None),
-    }
-    for name, free in situations.items():
-        holders = []
-        try:
-            for card, free_bytes in enumerate(free):
+    for name, (free, tiny) in _PAIRS.items():
+        with contextlib.ExitStack() as stack:
+            if lab.tiny:
+                stack.enter_context(lab.stand_in(*tiny))
+            for card, free_bytes in enumerate(lab.pick(free, ())):
                 if free_bytes is not None:
-                    holders.append(Holder(card))
-                    holders[-1].leave(free_bytes)
-            done = command(tune(lab), 150)
-            lab.result.put(name, json.loads(done.stdout or "null") or done.stderr[-1500:])
-        finally:
-            for holder in holders:
-                holder.close()
-            lab.wait_for_memory()
+                    holder = Holder(card)
+                    stack.callback(holder.close)
+                    holder.leave(free_bytes)
+            done = command(tune(lab), lab.pick(150, 600))
+        lab.result.put(name, json.loads(done.stdout or "null") or done.stderr[-1500:])
+        lab.wait_for_memory()
     second = [sys.executable, "-m", "app", "probe", "--json"]
     done = command(second, 60, CUDA_VISIBLE_DEVICES="1")
     lab.result.put("first hidden", json.loads(done.stdout or "null") or done.stderr[-1500:])
@@ -70,6 +71,7 @@ def tune(lab: Lab) -> list[str]:
     """Return the command that searches quickly on whatever is there."""
     return [
         sys.executable, "-m", "app", "tune", str(lab.path("a")), "--budget", "quick", "--json",
+        *lab.rpc_arguments(),
     ]  # fmt: skip
 
 

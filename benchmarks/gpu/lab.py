@@ -90,7 +90,7 @@ class Lab:
     def __post_init__(self) -> None:
         """Start the clock."""
         self._deadline_s = time.monotonic() + self.budget_s
-        self._endpoint: str | None = None
+        self._endpoints: tuple[str, ...] = ()
 
     @property
     def left_s(self) -> float:
@@ -135,15 +135,17 @@ class Lab:
         return None if self.tiny else Nvml()
 
     @contextlib.contextmanager
-    def stand_in(self, total_bytes: int = STAND_IN_BYTES) -> Iterator[None]:
-        """Offer the device under test; on the card there is nothing to do."""
+    def stand_in(self, *total_bytes: int) -> Iterator[None]:
+        """Offer a device per size, or the one under test; on the card there is nothing to do."""
         if not self.tiny:
             yield
             return
         from tests.fakes.rpc_device import rpc_device  # noqa: PLC0415 - the rehearsal alone
 
-        with rpc_device(total_bytes=total_bytes) as endpoint:
-            self._endpoint = endpoint
+        with contextlib.ExitStack() as stack:
+            sizes = total_bytes or (STAND_IN_BYTES,)
+            opened = [stack.enter_context(rpc_device(total_bytes=size)) for size in sizes]
+            self._endpoints = tuple(opened)
             yield
 
     @contextlib.contextmanager
@@ -167,7 +169,7 @@ class Lab:
     @property
     def rpc(self) -> tuple[str, ...]:
         """Endpoints to join."""
-        return (self._endpoint,) if self._endpoint else ()
+        return self._endpoints
 
     def rpc_arguments(self) -> list[str]:
         """Return the command-line options that join them."""

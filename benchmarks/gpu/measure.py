@@ -57,6 +57,7 @@ FIGURES = {
     "curve": Figure("fig_curve", "curve", 110),
     "nvml_cost": Figure("fig_cards", "nvml_cost", 25),
     "tune_little": Figure("fig_tune", "tune_little", 260),
+    "tune_q8": Figure("fig_tune", "tune_q8", 260),
     "one_as_two": Figure("fig_cards", "cards", 45, {"GGML_CUDA_DEVICES": "2"}),
     "vulkan": Figure("fig_cards", "vulkan", 110),
     # where the machine has several cards; the figure above stands in for it elsewhere

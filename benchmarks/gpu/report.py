@@ -254,7 +254,7 @@ TABLES = {
     "identity": identity,
     "memory": memory,
     "agreement": agreement,
-    **{f"tune_{n}": tuned for n in ("all", "most", "half", "little", "experts")},
+    **{f"tune_{n}": tuned for n in ("all", "most", "half", "little", "q8", "experts")},
     "chat": chat,
     "curve": curve,
     "levers": trials,
