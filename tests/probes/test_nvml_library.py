@@ -217,3 +217,15 @@ def test_it_is_loaded_as_the_drivers_library_is(folders: tuple[Path, Path]) -> N
         env=dict(os.environ, LD_LIBRARY_PATH=str(folders[0].parent)),
     )  # fmt: skip
     assert done.stdout.strip() == "None 1 NVIDIA GeForce RTX 5070"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the loader of Linux")
+def test_a_file_that_is_no_library_is_a_missing_one(tmp_path: Path) -> None:
+    """A damaged installation of the driver is a reason, not a crash."""
+    (tmp_path / "libnvidia-ml.so.1").write_text("not a library", encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-c", "import probes.nvml as n; print(n.LiveNvml().start())"],
+        capture_output=True, text=True, check=True, cwd=ROOT,
+        env=dict(os.environ, LD_LIBRARY_PATH=str(tmp_path)),
+    )  # fmt: skip
+    assert done.stdout.strip() == "lib_missing"
