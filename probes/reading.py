@@ -160,7 +160,8 @@ def gpu_info(
 ) -> GpuInfo:
     """Return ``known`` (probe, vendor, kind and addresses) completed with raw ``values``.
 
-    A limit range whose ends are the wrong way round is dropped as a whole.
+    A limit range whose ends are the wrong way round is dropped as a whole, and nothing is set
+    within it.
     """
     fields: dict[str, Any] = {}
     missing: dict[str, str] = {}
@@ -175,8 +176,8 @@ def gpu_info(
         _put(name, value if isinstance(value, bool) else _absence(value), fields, missing)
     low, high = fields.get("power_limit_min_w"), fields.get("power_limit_max_w")
     if low is not None and high is not None and low > high:
-        for name in ("power_limit_min_w", "power_limit_max_w"):
-            del fields[name]
+        for name in ("power_limit_min_w", "power_limit_max_w", "power_limit_settable"):
+            fields.pop(name, None)
             missing[name] = Absence.IMPLAUSIBLE.value
     if known.pci_id is None:
         missing["pci_id"] = Absence.NOT_APPLICABLE.value

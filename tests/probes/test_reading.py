@@ -95,3 +95,14 @@ def test_text_that_is_no_number_is_absent() -> None:
     assert whole_number("[N/A]") is Absence.NO_DATA
     assert whole_number(" 42\n") == 42
     assert whole_number("0x2fa000000", 0) == 0x2FA000000
+
+
+def test_nothing_is_set_within_a_range_that_cannot_be() -> None:
+    """Limits the wrong way round are no limits, and no power limit is offered."""
+    known = GpuInfo(probe="x", pci_id="0000:01:00.0")
+    limits = {"power_limit_min_w": 350, "power_limit_max_w": 300, "power_limit_settable": True}
+    info = gpu_info(known, limits)
+    assert (info.power_limit_max_w, info.power_limit_settable) == (None, None)
+    assert info.missing["power_limit_settable"] == "implausible"
+    right = gpu_info(known, limits | {"power_limit_min_w": 100})
+    assert (right.power_limit_min_w, right.power_limit_settable) == (100, True)
