@@ -34,6 +34,11 @@ class Absence(StrEnum):
     ERROR = "error"
 
 
+def reason_of(text: str) -> Absence:
+    """Return the reason that a recording names; a text that is none stands for an error."""
+    return Absence(text) if text in set(Absence) else Absence.ERROR
+
+
 MAX_MEMORY_BYTES = 1 << 43
 """8 TiB: above any device, below the sentinels drivers use for "unknown"."""
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from app.domain.errors import EnvironmentProblem
-from probes.reading import Absence
+from probes.reading import Absence, reason_of
 from probes.record import ABSENT, FILE_NAME, FORMAT, RecordedMachine, call_key
 from probes.system import SystemFacts
 from probes.tree import MAX_TEXT_BYTES
@@ -86,7 +86,7 @@ class RecordedNvml:
     def start(self) -> Absence | None:
         """Return why the library could not be used then, ``None`` when it could."""
         reason = self._machine.nvml_start
-        return None if reason is None else _reason(reason)
+        return None if reason is None else reason_of(reason)
 
     def stop(self) -> None:
         """Nothing is held."""
@@ -126,8 +126,4 @@ def unmarked(value: str) -> str | Absence:
     """Return a recorded text, or the reason it stands for."""
     if isinstance(value, Absence) or not value.startswith(ABSENT):
         return value
-    return _reason(value[len(ABSENT) :])
-
-
-def _reason(text: str) -> Absence:
-    return Absence(text) if text in set(Absence) else Absence.ERROR
+    return reason_of(value[len(ABSENT) :])

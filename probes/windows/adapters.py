@@ -26,7 +26,7 @@ def once(adapters: tuple[AdapterFacts, ...]) -> tuple[AdapterFacts, ...]:
 
 def kind_of(adapter: AdapterFacts) -> GpuKind:
     """Return card or part of the processor."""
-    if adapter.hybrid is not None:
+    if adapter.hybrid in set(GpuKind):
         return GpuKind(adapter.hybrid)
     vendor = VENDORS.get(adapter.vendor_id)
     if vendor == "nvidia":

@@ -6,7 +6,7 @@ import msgspec
 
 from app.domain.machine import DriverReset
 from app.domain.record import Record
-from probes.reading import Absence
+from probes.reading import Absence, reason_of
 from probes.smbios import CHASSIS, MEMORY_DEVICE, structures
 from probes.windows.facts import (
     AdapterFacts,
@@ -121,7 +121,7 @@ class RecordedWindows:
     def adapters(self) -> tuple[AdapterFacts, ...] | Absence:
         """Return the graphics adapters in DXGI order."""
         found = self._recording.adapters
-        return Absence(found) if isinstance(found, str) else found
+        return reason_of(found) if isinstance(found, str) else found
 
     def performance(self, luid: str) -> PerformanceFacts | Absence:
         """Return an adapter's sensors."""
@@ -130,7 +130,7 @@ class RecordedWindows:
     def devices(self) -> tuple[DeviceFacts, ...] | Absence:
         """Return the display devices."""
         found = self._recording.devices
-        return Absence(found) if isinstance(found, str) else found
+        return reason_of(found) if isinstance(found, str) else found
 
     def value(self, key: str, name: str) -> RegistryValue | Absence:
         """Return a registry value."""
@@ -143,32 +143,32 @@ class RecordedWindows:
     def counters(self) -> Counters | Absence:
         """Return the performance counters as recorded."""
         found = self._recording.counters
-        return Absence(found) if isinstance(found, str) else found
+        return reason_of(found) if isinstance(found, str) else found
 
     def resets(self) -> tuple[DriverReset, ...] | Absence:
         """Return the driver resets in the event log."""
         found = self._recording.resets
-        return Absence(found) if isinstance(found, str) else found
+        return reason_of(found) if isinstance(found, str) else found
 
     def cores(self) -> tuple[CoreFacts, ...] | Absence:
         """Return the physical cores."""
         found = self._recording.cores
-        return Absence(found) if isinstance(found, str) else found
+        return reason_of(found) if isinstance(found, str) else found
 
     def caches(self) -> tuple[CacheFacts, ...] | Absence:
         """Return the caches that hold data."""
         found = self._recording.caches
-        return Absence(found) if isinstance(found, str) else found
+        return reason_of(found) if isinstance(found, str) else found
 
     def n_nodes(self) -> int | Absence:
         """Return the number of memory nodes."""
         found = self._recording.n_nodes
-        return Absence(found) if isinstance(found, str) else found
+        return reason_of(found) if isinstance(found, str) else found
 
     def features(self) -> tuple[str, ...] | Absence:
         """Return the processor's instruction sets."""
         found = self._recording.features
-        return Absence(found) if isinstance(found, str) else found
+        return reason_of(found) if isinstance(found, str) else found
 
     def firmware(self) -> bytes | Absence:
         """Return the memory structures of the firmware table."""

@@ -67,3 +67,12 @@ def test_machine_that_was_no_windows_has_no_answers() -> None:
     assert door.adapters() is Absence.NOT_APPLICABLE
     assert door.value_names(GRAPHICS) == ()
     assert door.firmware() is Absence.NO_DATA
+
+
+def test_a_reason_that_is_none_is_an_error() -> None:
+    """A recording that somebody edited plays as far as it can."""
+    machine = WindowsRecording(counters="N/A", adapters="", cores="lost")
+    door = RecordedWindows(machine)
+    assert (door.counters(), door.adapters(), door.cores()) == (
+        Absence.ERROR, Absence.ERROR, Absence.LOST,
+    )  # fmt: skip
