@@ -42,6 +42,8 @@ MODELS = {
 # the stand-in: an RPC server on this machine's CPU that says it has this much memory
 STAND_IN_BYTES = 4 * GIB
 _POLL_S = 0.004
+_PATIENCE = 5.0 if "--tiny" in sys.argv else 1.0
+"""A rehearsal runs on a small and busy machine."""
 
 
 class Result:
@@ -381,6 +383,6 @@ def command(
     """Run a program with our source tree importable, and return what it printed."""
     return subprocess.run(
         arguments,
-        capture_output=True, text=True, timeout=timeout_s, check=False,
+        capture_output=True, text=True, timeout=timeout_s * _PATIENCE, check=False,
         env=sibling_environment() | environment,
     )  # fmt: skip
