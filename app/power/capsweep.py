@@ -9,13 +9,13 @@ from app.domain.record import Record
 from app.domain.trial import Rate
 from app.power.caps import CapPoint
 from app.power.heating import STEADY_WINDOW_S, fit_heating, is_steady
+from app.power.records import THERMAL
 
 MIN_S, MAX_S = 120.0, 420.0
 """At least two minutes per limit; after seven a temperature still rising is said to be."""
 
 RAMP_S = 10.0
 TEN = 10
-THERMAL = {"sw_thermal", "hw_thermal", "hw_slowdown"}
 
 
 class CapSample(Record, frozen=True, kw_only=True):

@@ -10,11 +10,11 @@ from app.domain.record import Record
 from app.domain.sweep import Reason
 from app.power.changes import Change, ChangeLog, now_utc
 from app.power.client import LEASE_S, HelperClient, HelperGone
-from app.power.cooling import Cooling, recall
+from app.power.cooling import SAME_C, Cooling, recall
 from app.power.devices import check_cap
 from app.power.governor import govern, release, settle
 from app.power.holding import relearn
-from app.power.known import SAME_C, Coolers, known_of
+from app.power.known import Coolers, known_of
 from app.power.protocol import (
     Applied,
     KeepAlive,

@@ -30,14 +30,38 @@ SEEN_MIN_S = 60.0
 WARM_MIN_C = 8.0
 """Too little above the room to tell degrees per watt."""
 
-ROOM_MAX_C = 40.0
-"""A device that is warmer than this at first has worked before (or stops its fan): no room is."""
+ROOM_MAX_C, ROOM_C = 40.0, 20.0
+"""A device that is warmer than the first at first has worked before (or stops its fan), no room is:
+then the second is assumed, a cool one, so that what is learnt from it carries too little away."""
+
+SOAKED_FRAC = 0.85
+"""How far case or body must have followed the draw until nothing much is missing."""
+
+COLD_FRAC = 0.13
+"""What a case that is still cool may hide at most, as a share of degrees per watt."""
 
 LONG_IDLE_S = 1800.0
 COLD_AGE_S = 3600.0
+SAME_C = 2.0
+"""Targets this near are the same one."""
+
+SLOWER_FAN_FRAC_C = 0.03
+"""More degrees per watt at each degree that the device is kept cooler: fans turn down with it."""
 
 Sums = tuple[float, float, float]
 replace = msgspec.structs.replace
+
+
+class Lasting(Record, frozen=True, kw_only=True):
+    """What the firmware leaves of the first speed where nothing else can hold a device back.
+
+    Attributes:
+        frac: Speed of the warm device as a share of the cool one's.
+        carried_frac: What the cooler carried away then as a share of the draw at full speed.
+    """
+
+    frac: float
+    carried_frac: float
 
 
 class Known(Record, frozen=True, kw_only=True):
@@ -53,6 +77,7 @@ class Known(Record, frozen=True, kw_only=True):
         knobs: What held the temperature then.
         draw_w: The draw that this gave.
         is_cautious: Whether more may be carried away than was seen so far.
+        lasting: What lasts in full mode without rights.
     """
 
     target_c: float
@@ -64,6 +89,7 @@ class Known(Record, frozen=True, kw_only=True):
     knobs: Knobs = Knobs()
     draw_w: float | None = None
     is_cautious: bool = False
+    lasting: Lasting | None = None
 
 
 class Start(Record, frozen=True, kw_only=True):
@@ -92,6 +118,7 @@ class Cooling(Record, frozen=True, kw_only=True):
         wait_j: Energy drawn in them.
         start: What to begin with, until that is done.
         is_cautious: Whether ``c_per_w`` was assumed, and comes down as more is seen.
+        lasting: What lasted in full mode without rights, in an earlier session or before a rest.
     """
 
     room_c: float | None = None
@@ -109,6 +136,7 @@ class Cooling(Record, frozen=True, kw_only=True):
     wait_j: float = 0.0
     start: Start | None = None
     is_cautious: bool = False
+    lasting: Lasting | None = None
 
     def rested(self, gap_s: float) -> "Cooling":
         """Return this after the machine slept for ``gap_s``: chip and sink are cold."""
@@ -141,11 +169,28 @@ class Cooling(Record, frozen=True, kw_only=True):
         return self.soak_w / self.work_w if self.work_w else 0.0
 
 
+def at_target(known: Known, target_c: float) -> Known:
+    """Return what was learnt at another target for this one.
+
+    A fan that turns down as the device gets cooler carries less away per degree: below the target
+    it was learnt at, a figure is an assumption to come up from.
+
+    Args:
+        known: What was learnt.
+        target_c: Target temperature of now.
+    """
+    cooler_c = known.target_c - target_c
+    if cooler_c <= SAME_C:
+        return known
+    c_per_w = known.c_per_w * (1.0 + SLOWER_FAN_FRAC_C * cooler_c)
+    return replace(known, target_c=target_c, c_per_w=c_per_w, draw_w=None, is_cautious=True)
+
+
 def recall(known: Known | None, now_s: float) -> Cooling:
     """Return where to begin with what an earlier session learnt.
 
     Args:
-        known: What was learnt; ``None`` = nothing.
+        known: What was learnt (at the target of now); ``None`` = nothing.
         now_s: Seconds since 1970.
     """
     if known is None:
@@ -156,8 +201,9 @@ def recall(known: Known | None, now_s: float) -> Cooling:
     soak = known.soak_w * math.exp(-age_s / SLOW_S)
     start = None if known.draw_w is None else Start(knobs=known.knobs, draw_w=known.draw_w)
     return Cooling(
-        room_c=room, c_per_w=known.c_per_w, soak_w=soak, start=start, is_cautious=known.is_cautious
-    )
+        room_c=room, c_per_w=known.c_per_w, soak_w=soak, start=start,
+        is_cautious=known.is_cautious, lasting=known.lasting,
+    )  # fmt: skip
 
 
 def observe(
@@ -175,7 +221,7 @@ def observe(
     room, idle_s = cooling.room_c, 0.0 if active else cooling.idle_s + dt_s
     busy_s = cooling.busy_s + dt_s if active else 0.0
     if room is None or temp_c < room or idle_s > LONG_IDLE_S:
-        room = min(temp_c, ROOM_MAX_C)
+        room = temp_c if temp_c <= ROOM_MAX_C else ROOM_C
     if power_w is None or dt_s <= 0:
         return replace(cooling, room_c=room, idle_s=idle_s, busy_s=busy_s)
     work_w, work_s = cooling.work_w, cooling.work_s

@@ -3,15 +3,16 @@
 A target temperature relative to where the device's own firmware steps in. Where a speed that lasts
 is wanted, the draw is held from the start at what the cooler carries away at that temperature
 (`steady`); in full mode nothing is held back before it is warm, and then in steps in proportion to
-the excess that is coming. The hardware is changed at most every 20 s, never above what was found,
-never below the floor, and never against somebody else: a limit that another hand moves is left
-alone from then on.
+the excess that is coming, or, with nothing to set, the beginning is held at what lasts (`even`).
+The hardware is changed at most every 20 s, never above what was found, never below the floor, and
+never against somebody else: a limit that another hand moves is left alone from then on.
 """
 
 import msgspec
 
 from app.domain.machine import PowerSource
 from app.domain.sweep import Reason
+from app.power import even
 from app.power.cooling import observe
 from app.power.holding import hold
 from app.power.notes import notes_of
@@ -125,10 +126,12 @@ def _controlled(
     state = _follow_speed(replace(state, idle_since_s=None), reading, now_s)
     steady = follow_speed(state.steady, reading.speed, state.knobs, dt_s)
     state = replace(state, steady=steady)
+    offered = _offered(device, wish, state, reading)
+    state = state.rested() if offered else _watch_even(state, reading, core_c, dt_s)
     if sensed.is_blind:
         state, actions = _blind(state, now_s)
     else:
-        state, actions = _regulate(device, wish, state, reading, (now_s, aims[0]))
+        state, actions = _regulate(device, wish, state, reading, offered, (now_s, aims[0]))
     return replace(state, notes=notes_of(device, wish, state, reading, aims[0])), actions
 
 
@@ -142,11 +145,19 @@ def _observe(state: GovernorState, reading: Reading, target_c: float, dt_s: floa
     )
 
 
+def _watch_even(
+    state: GovernorState, reading: Reading, target_c: float, dt_s: float
+) -> GovernorState:
+    seen = even.watch(state.even, state.sensed, state.knobs, reading, dt_s)
+    return replace(state, even=even.learn(seen, state.cooling, state.knobs, target_c))
+
+
 def _regulate(
     device: GovernedDevice,
     wish: Wish,
     state: GovernorState,
     reading: Reading,
+    offered: tuple[Knob, ...],
     now: tuple[float, float],
 ) -> Decision:
     """Return what to do at ``now``: the time and the target temperature."""
@@ -154,8 +165,8 @@ def _regulate(
     if _is_emergency(device, state.sensed, reading) and state.knobs.duty > DUTY_EMERGENCY:
         # Our own work may stop at once; only hardware has to wait for its turn.
         reason = Reason(code="emergency", data={"temp_c": reading.temp_c})
+        state = replace(state, even=even.Even(aim=0.0))  # it comes back as it cools down
         return act(state, SetDuty(duty=DUTY_EMERGENCY, reason=reason), now_s)
-    offered = _offered(device, wish, state, reading)
     if Knob.PACING in offered:
         limit_w = usable(reading.power_limit_w)
         cooling = adopt(state.cooling, state.steady, state.sensed, target_c, limit_w)
@@ -163,6 +174,14 @@ def _regulate(
         excess = excess_of(state.cooling, state.sensed, target_c)
         if excess is not None:
             return hold(device, wish, state, offered, excess, (now_s, target_c))
+    if not offered:
+        held, pace = even.turn(
+            state.even, state.cooling, state.sensed, state.knobs, target_c + state.shift_c
+        )
+        if pace is not None and may_turn(state, now_s, state.knobs.direction(pace)):
+            return act(replace(state, even=held), pace, now_s)
+        if state.even.is_holding(state.knobs):
+            return state, ()
     return _follow_heat(device, wish, state, offered, now_s)
 
 
@@ -233,7 +252,7 @@ def _idle(state: GovernorState, now_s: float) -> Decision:
 
 def _follow_speed(state: GovernorState, reading: Reading, now_s: float) -> GovernorState:
     trend = follow(state.trend, reading.speed, now_s)
-    if not trend.is_falling:
+    if not trend.is_falling or state.even.was_hot:  # the firmware's own slowdown hides nothing
         return replace(state, trend=trend)
     fall = Reason(code="speed_falling", data={"best": trend.best, "now": trend.last})
     state = replace(state, trend=Trend(), alarm=fall)

@@ -7,7 +7,7 @@ import msgspec
 
 from app.domain.errors import EnvironmentProblem
 from app.domain.record import encode_json
-from app.power.cooling import Known
+from app.power.cooling import SAME_C, Known, at_target
 from app.power.records import GovernedDevice, Reading, Wish
 from app.power.state import GovernorState
 from app.power.steady import is_sure
@@ -15,8 +15,12 @@ from app.power.targets import targets
 from app.runtime import atomic_write
 
 FILE = "power-cooling.json"
-SAME_C = 2.0
-KEPT_MAX = 8
+KEPT_MAX = 16
+"""A cap sweep alone may give eight."""
+
+SEEN_S = 180.0
+"""Work after which a figure of a device that is still warming up is better than none."""
+
 Learnt = dict[str, tuple[Known, ...]]
 
 
@@ -30,9 +34,10 @@ class Coolers:
     def find(self, key: str, target_c: float, profile: str | None) -> Known | None:
         """Return what was learnt under the most similar conditions: same profile, then target."""
         found = self._read().get(key, ())
-        return min(
+        known = min(
             found, key=lambda k: (k.profile != profile, abs(k.target_c - target_c)), default=None
         )
+        return None if known is None else at_target(known, target_c)
 
     def keep(self, key: str, known: Known, *, is_sure: bool) -> None:
         """Keep ``known``; what is not sure (not warm through) replaces nothing."""
@@ -64,20 +69,23 @@ def known_of(
         reading: The machine.
         at_s: Seconds since 1970.
     """
-    cooling = state.cooling
-    if cooling.c_per_w is None or cooling.room_c is None:
+    cooling, is_warm = state.cooling, is_sure(state.cooling)
+    # In full mode nothing goes by the cooler, but what is seen of it serves the other modes.
+    is_seen = is_warm or (cooling.c_per_w is None and cooling.seen_s >= SEEN_S)
+    c_per_w = (cooling.fitted() if is_seen else None) or cooling.c_per_w
+    if c_per_w is None or cooling.room_c is None:
         return None
-    fitted = cooling.fitted() if is_sure(cooling) else None
     return Known(
         target_c=targets(device, wish, reading)[0] - state.shift_c,
-        c_per_w=fitted or cooling.c_per_w,
+        c_per_w=c_per_w,
         room_c=cooling.room_c,
         soak_w=cooling.soak_w,
         at_s=at_s,
         profile=reading.profile,
         knobs=state.knobs,
         draw_w=cooling.work_w,
-        is_cautious=cooling.is_cautious,
+        is_cautious=cooling.is_cautious or (cooling.c_per_w is None and not is_warm),
+        lasting=state.even.lasting or cooling.lasting,
     )
 
 

@@ -2,13 +2,12 @@
 
 from app.domain.machine import PowerSource
 from app.domain.sweep import Reason
-from app.power.records import GovernedDevice, Reading, Wish
+from app.power.records import THERMAL, GovernedDevice, Reading, Wish
 from app.power.sensing import usable
 from app.power.state import GovernorState
 from app.power.steady import WORSE_FRAC
 from app.power.targets import ASSUMED_SLOWDOWN_C, paces
 
-THERMAL = {"sw_thermal", "hw_thermal", "hw_slowdown"}
 UNREACHABLE_S = 180.0
 """How long it must be too warm with nothing left to turn before that is said."""
 
@@ -40,8 +39,16 @@ def notes_of(
         (reading.source is PowerSource.BATTERY, Reason(code="on_battery")),
     )
     alarm = () if state.alarm is None else (state.alarm,)
-    lasting = _lasting(wish, state, reading, target_c)
+    lasting = (*_even(state), *_lasting(wish, state, reading, target_c))
     return (*(note for is_set, note in flags if is_set), *lasting, *over, *withheld, *alarm)
+
+
+def _even(state: GovernorState) -> tuple[Reason, ...]:
+    """What full mode holds back of the beginning."""
+    even = state.even
+    if not even.is_holding(state.knobs) or not even.aim or not even.burst:
+        return ()
+    return (Reason(code="even", data={"pct": round(100 * even.aim / even.burst)}),)
 
 
 def _lasting(

@@ -6,6 +6,9 @@ from app.domain.machine import PowerSource
 from app.domain.record import Record
 from app.domain.sweep import Reason
 
+THERMAL = {"sw_thermal", "hw_thermal", "hw_slowdown"}
+"""Throttle reasons, by ``GpuSample``'s names, that say: too warm."""
+
 
 class Mode(StrEnum):
     """How warm the device may get, relative to where its firmware slows it down."""

@@ -1,9 +1,12 @@
 """Everything the governor remembers from one reading to the next."""
 
+import msgspec
+
 from app.domain.machine import PowerSource
 from app.domain.record import Record
 from app.domain.sweep import Reason
 from app.power.cooling import Cooling
+from app.power.even import Even
 from app.power.knobs import Knobs
 from app.power.ownership import Watch
 from app.power.sensing import Sensed
@@ -21,6 +24,7 @@ class GovernorState(Record, frozen=True, kw_only=True):
         trend: Decode speed.
         cooling: What the cooler carries away.
         steady: How the speed that lasts stands.
+        even: How the beginning stands against what lasts, in full mode without rights.
         watch: Who owns the limit.
         changed_s: When a knob was last turned.
         direction: Of that turn: −1 cooler, +1 faster.
@@ -42,6 +46,7 @@ class GovernorState(Record, frozen=True, kw_only=True):
     trend: Trend = Trend()
     cooling: Cooling = Cooling()
     steady: Steady = Steady()
+    even: Even = Even()
     watch: Watch = Watch()
     changed_s: float | None = None
     direction: int = 0
@@ -55,3 +60,9 @@ class GovernorState(Record, frozen=True, kw_only=True):
     profile: str | None = None
     notes: tuple[Reason, ...] = ()
     last: Reason | None = None
+
+    def rested(self) -> "GovernorState":
+        """Return this with the even speed of full mode to begin anew, by what lasted so far."""
+        lasting = self.even.lasting or self.cooling.lasting
+        cooling = msgspec.structs.replace(self.cooling, lasting=lasting)
+        return msgspec.structs.replace(self, cooling=cooling, even=Even())

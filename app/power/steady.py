@@ -9,7 +9,7 @@ The first time it begins with what nearly every cooler carries and comes up as i
 import msgspec
 
 from app.domain.record import Record
-from app.power.cooling import Cooling
+from app.power.cooling import COLD_FRAC, SOAKED_FRAC, Cooling
 from app.power.knobs import Knobs
 from app.power.sensing import Sensed
 
@@ -20,15 +20,12 @@ LOOK_S = 30.0
 NEAR_C, NEAR_AGAIN_C, FAR_C = 1.0, 1.5, 2.5
 """Aim this near at first and after a step; step again when this far off."""
 
-SOAKED_FRAC, SURE_FRAC = 0.85, 0.95
+SURE_FRAC = 0.95
 FIRST_TRUST_FRAC = 0.95
 """The fan turns up further until it is warm through, so the first estimate is too high by this."""
 
 ASSUMED_RISE_C = 130.0
 """Above the room at full draw without any slowdown: hardly a cooler is made as small as that."""
-
-COLD_FRAC = 0.13
-"""What a case that is still cool may hide at most, as a share of degrees per watt."""
 
 CLIMB_AFTER_S, CLIMB_LOOK_S = 180.0, 60.0
 CAUTIOUS_S = 1800.0

@@ -36,7 +36,7 @@ def effective_mode(mode: Mode, reading: Reading) -> Mode:
 
 
 def paces(wish: Wish, reading: Reading) -> bool:
-    """Whether a speed that lasts is wanted, and pauses for it: not in full mode.
+    """Whether a temperature is to be kept, and by pauses if need be: not in full mode.
 
     The firmware's own slowdown costs a decode less speed than pauses that cool as much: pacing is
     for people who want it cooler or steady, not for those who want it fast.

@@ -43,6 +43,7 @@ def act(state: GovernorState, action: Action, now_s: float) -> Decision:
         trend=state.trend if direction > 0 else Trend(),
         cooling=state.cooling.turned(),
         steady=state.steady.turned(),
+        even=state.even.turned(),
         last=action.reason,
     )
     return state, (action,)
@@ -67,6 +68,8 @@ def may_turn(state: GovernorState, now_s: float, direction: int) -> bool:
 
 def give_back(state: GovernorState, knobs: tuple[Knob, ...], code: str, now_s: float) -> Decision:
     """Return what puts ``knobs`` back as they were found."""
+    state = state.rested()
+    cooling, draw_w = state.cooling, state.cooling.work_w
     if not knobs:
         return state, ()
     reason = Reason(code=code)
@@ -77,7 +80,6 @@ def give_back(state: GovernorState, knobs: tuple[Knob, ...], code: str, now_s: f
     left = state.knobs
     for knob in knobs:
         left = left.without(knob)
-    cooling, draw_w = state.cooling, state.cooling.work_w
     if state.steady.is_held and draw_w is not None:
         # What held it is begun with when the work goes on.
         cooling = replace(cooling, start=Start(knobs=state.knobs, draw_w=draw_w))

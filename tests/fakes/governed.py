@@ -5,7 +5,7 @@ from collections.abc import Callable
 import msgspec
 
 from app.domain.record import Record
-from app.power.cooling import Known, recall
+from app.power.cooling import Known, at_target, recall
 from app.power.governor import govern, release, settle
 from app.power.known import known_of
 from app.power.records import (
@@ -19,6 +19,7 @@ from app.power.records import (
     Wish,
 )
 from app.power.state import GovernorState
+from app.power.targets import targets
 from tests.fakes.thermal_cards import Card
 from tests.fakes.thermal_plant import Plant, Work
 
@@ -56,6 +57,9 @@ class Run:
         self.device = device or plant.device()
         self.is_governed = is_governed
         self.work = work
+        if known is not None:
+            target_c, _ = targets(self.device, self.wish, plant.reading())
+            known = at_target(known, target_c)
         # as after a day, so that the device is cold
         self.state = GovernorState(cooling=recall(known, 86400.0))
         self.found_w = plant.limit_w

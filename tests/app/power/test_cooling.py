@@ -67,4 +67,4 @@ def test_a_room_as_warm_as_the_target_carries_nothing() -> None:
 
 def test_a_hot_start_is_not_taken_for_the_room() -> None:
     """After a search or another model the device is warm, and nothing was learnt yet."""
-    assert observe(Cooling(), 71.0, 90.0, 0.0, active=False).room_c == 40.0
+    assert observe(Cooling(), 71.0, 90.0, 0.0, active=False).room_c == 20.0

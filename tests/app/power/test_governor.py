@@ -25,7 +25,7 @@ from app.power.state import GovernorState
 from app.power.targets import targets
 from app.power.turning import CALM_S
 from tests.fakes.governed import Run, best_constant_ms
-from tests.fakes.thermal_cards import CARDS, LAPTOP_4060, RTX_3090, Card, Phase
+from tests.fakes.thermal_cards import CARDS, LAPTOP_3060, LAPTOP_4060, RTX_3090, Card, Phase
 from tests.fakes.thermal_plant import Plant
 
 replace = msgspec.structs.replace
@@ -115,15 +115,6 @@ def test_pacing_costs_no_more_than_the_machine_demands(card: Card) -> None:
     assert run.ms_per_token(2 * 3600, 3 * 3600) <= 1.07 * best_ms
     free = Run(Plant(card), is_governed=False).go(3 * 3600)
     assert best_ms > 1.1 * free.ms_per_token(2 * 3600, 3 * 3600)
-
-
-def test_full_mode_never_paces() -> None:
-    """The firmware's own slowdown costs less than pauses that cool as much: it is left to it."""
-    device = GovernedDevice(key="gpu", slowdown_c=LAPTOP_4060.slowdown_c)
-    run = Run(Plant(LAPTOP_4060), Wish(mode=Mode.FULL), device=device).go(3 * 3600)
-    free = Run(Plant(LAPTOP_4060), is_governed=False).go(3 * 3600)
-    assert run.changes() == []
-    assert run.plant.tokens == free.plant.tokens
 
 
 def test_full_mode_says_who_holds_the_temperature() -> None:
@@ -260,6 +251,30 @@ def test_moving_limit_is_never_touched() -> None:
     assert plant.written == []
     assert "limit_moves" in codes(run)
     assert run.state.knobs.duty < 1.0
+
+
+@pytest.mark.parametrize("key_w", [45.0, 60.0])
+def test_a_makers_power_key_is_left_alone(key_w: float) -> None:
+    """B10 by a key of the maker's: only the limit in force moves, no profile says so."""
+    run = Run(Plant(LAPTOP_3060)).go(600)
+    run.plant.boost = lambda _t: key_w
+    n_written = len(run.plant.written)
+    run.go(1800)
+    assert len(run.plant.written) <= n_written + 1  # the way back to what was found
+    assert {"limit_moves", "limit_changed_elsewhere"} & codes(run)
+    assert run.plant.enforced_w() == key_w
+
+
+def test_a_quiet_profile_in_the_middle_starts_over() -> None:
+    """B10 by the system's profile: given back, and balanced becomes quiet."""
+    run = Run(Plant(LAPTOP_3060)).go(600)
+    run.plant.profile = "quiet"
+    run.go(1)
+    assert not run.state.knobs.touched_hardware()
+    assert run.state.last is not None
+    assert run.state.last.code == "situation_changed"
+    assert is_settled(run.go(5400))
+    assert run.plant.die_c < LAPTOP_3060.slowdown_c - 20.0
 
 
 def test_battery_gives_the_limit_back() -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from app.power.cooling import Known
 from app.power.known import FILE, Coolers
@@ -18,10 +19,19 @@ def test_what_is_kept_is_found_again(tmp_path: Path) -> None:
     loud = replace(KNOWN, profile="performance", c_per_w=0.4)
     for known in (KNOWN, quiet, loud):
         coolers.keep("gpu", known, is_sure=True)
-    assert coolers.find("gpu", 70.0, "balanced") == KNOWN
+    assert coolers.find("gpu", 77.0, "balanced") == KNOWN
     assert coolers.find("gpu", 62.0, "balanced") == quiet
-    assert coolers.find("gpu", 62.0, "performance") == loud
+    assert coolers.find("gpu", 75.0, "performance") == loud
     assert coolers.find("other", 62.0, "balanced") is None
+
+
+def test_what_a_hotter_target_taught_is_only_begun_with(tmp_path: Path) -> None:
+    """A fan turns down with the device: 10 °C cooler, 30 % less per degree, and not sure."""
+    Coolers(tmp_path).keep("gpu", KNOWN, is_sure=True)
+    found = Coolers(tmp_path).find("gpu", 64.0, "balanced")
+    assert found is not None
+    assert found.c_per_w == pytest.approx(1.3 * KNOWN.c_per_w)
+    assert (found.target_c, found.is_cautious, found.draw_w) == (64.0, True, None)
 
 
 def test_a_short_session_does_not_replace_a_long_one(tmp_path: Path) -> None:

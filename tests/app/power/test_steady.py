@@ -14,7 +14,15 @@ from app.power.steady import Steady, adopt, follow_speed
 from app.power.steps import begin
 from app.power.targets import targets
 from tests.fakes.governed import Run
-from tests.fakes.thermal_cards import CARDS, LAPTOP_4060, RTX_3090, Card
+from tests.fakes.thermal_cards import (
+    CARDS,
+    LAPTOP_3060,
+    LAPTOP_4060,
+    LAPTOP_4080,
+    RTX_3090,
+    RTX_6000_PRO,
+    Card,
+)
 from tests.fakes.thermal_plant import Plant, Work
 
 replace = msgspec.structs.replace
@@ -101,6 +109,20 @@ def test_the_first_session_never_slows_down(card: Card, knob: str, mode: Mode) -
     assert max(m.die_c for m in run.moments) <= target_c + 3.0
 
 
+@pytest.mark.parametrize("card", [RTX_6000_PRO, LAPTOP_4080, LAPTOP_3060], ids=lambda c: c.name)
+def test_cards_that_it_was_not_made_with(card: Card) -> None:
+    """600 W for many users, a fixed limit, a small laptop: steady in their first session."""
+    device = Plant(card).device()
+    if card.min_w >= card.default_w:  # no limit to set there, so clocks
+        low_mhz, high_mhz = 0.3 * card.f_max_mhz, card.f_max_mhz
+        device = replace(device, clock_floor_mhz=low_mhz, clock_ceiling_mhz=high_mhz)
+        assert not device.offers(Knob.POWER_LIMIT)
+    run = Run(Plant(card), device=device).go(5400)
+    assert run.drift_frac() <= 0.05
+    target_c, _ = targets(device, run.wish, run.plant.reading())
+    assert max(m.die_c for m in run.moments) <= target_c + 3.0
+
+
 def test_what_is_learnt_halfway_is_gone_on_with() -> None:
     """Ten minutes do not make a warm machine: the next session begins there and comes up."""
     earlier = Run(Plant(RTX_3090), device=PACED).go(600)
@@ -181,11 +203,24 @@ def test_knowledge_from_another_machine_is_outgrown() -> None:
     assert abs(run.plant.die_c - target_c) <= 3.0
 
 
-def test_full_mode_uses_the_cool_minutes() -> None:
-    """Full mode holds nothing back for later, whatever is known."""
-    known = Run(Plant(LAPTOP_4060), device=PACED).go(2 * 3600).learnt()
-    run = Run(Plant(LAPTOP_4060), Wish(mode=Mode.FULL), device=PACED, known=known).go(600)
-    assert run.changes() == []
+@pytest.mark.parametrize("card", CARDS, ids=lambda c: c.name)
+@pytest.mark.parametrize("is_paced", [True, False])
+def test_what_balanced_mode_taught_holds_quiet_mode(card: Card, is_paced: bool) -> None:
+    """The fan turns less at the cooler target: begun low and come up, never slowed down."""
+    device = replace(PACED, slowdown_c=card.slowdown_c) if is_paced else None
+    known = Run(Plant(card, 22.0), device=device).go(2 * 3600).learnt()
+    run = Run(Plant(card), Wish(mode=Mode.QUIET), device=device, known=known).go(2 * 3600)
+    assert run.drift_frac() <= 0.05
+
+
+def test_what_a_warm_device_taught_holds_the_day_after() -> None:
+    """Right after a search no room is to be seen; the next morning's cold start is steady still."""
+    warm = Plant(LAPTOP_4060, 22.0)
+    for _ in range(900):
+        warm.advance()
+    known = Run(warm, device=PACED).go(2 * 3600).learnt()
+    run = Run(Plant(LAPTOP_4060, 22.0), device=PACED, known=known).go(2 * 3600)
+    assert run.drift_frac() <= 0.05
 
 
 def test_a_knob_that_is_gone_is_not_begun_with() -> None:
