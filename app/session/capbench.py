@@ -4,14 +4,18 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from typing import Protocol
 
+from app.advice.text import render_power
 from app.domain.errors import EnvironmentProblem
 from app.domain.events import ChatEvent, GenerationFinished, TokenGenerated
 from app.domain.machine import GpuSample
 from app.domain.pacing import Pace
+from app.domain.sweep import Reason
 from app.domain.trial import Workload
 from app.power.caphand import CapHand
 from app.power.capsweep import CapSample
 from app.power.devices import reading_of
+from app.power.knobs import Knobs
+from app.power.ownership import Watch, check
 from app.worker.protocol import ChatMessage, Sampling
 
 SAMPLE_S = 1.0
@@ -68,12 +72,16 @@ class EngineBench:
         self._readings, self._is_cancelled, self._clock = readings, is_cancelled, clock
         self._answer: Generator[ChatEvent, None, None] | None = None
         self._n_answers = 0
+        self._watch, self._knobs, self._set_s = Watch(), Knobs(), 0.0
         self._seen: tuple[float, int] | None = None
 
     def set_cap(self, watts: float) -> str | None:
         """Set a limit and read it back (or a pace); the code of why not."""
         if self._hand is not None:
-            return self._hand.set(watts)
+            why_not = self._hand.set(watts)
+            if why_not is None:
+                self._knobs, self._set_s = Knobs(limit_w=watts), self._clock()
+            return why_not
         self._engine.pace = Pace(duty=watts)
         return None
 
@@ -82,7 +90,8 @@ class EngineBench:
 
         Raises:
             Stopped: The user cancelled.
-            EnvironmentProblem: The engine failed, or the helper is gone.
+            EnvironmentProblem: The engine failed, the helper is gone, or somebody else turns the
+                limit.
         """
         end_s = self._clock() + SAMPLE_S
         n_tok, decode_s, prefill = 0, 0.0, None
@@ -100,6 +109,10 @@ class EngineBench:
             raise EnvironmentProblem("helper_gone", message, "Start the measurement again.")
         samples = self._readings()
         now = reading_of(samples, None, active=True)
+        self._watch, foreign = check(self._watch, self._knobs, now, self._clock(), self._set_s)
+        if foreign is not None:
+            why = Reason(code=self._watch.withheld[foreign])
+            raise EnvironmentProblem(why.code, render_power(why), "Start the measurement again.")
         return CapSample(
             t_s=self._clock(),
             decode_tok_s=n_tok / decode_s if decode_s >= _DECODED_MIN_S and n_tok else None,

@@ -28,6 +28,9 @@ from app.power.changes import ChangeLog
 from app.power.client import HelperClient
 from app.power.conditions import Conditions, why_not_comparable
 from app.power.devices import expected_range, reading_of
+from app.power.known import Coolers
+from app.power.lessons import Lessons
+from app.power.records import Knob
 from app.rig.chat_engine import ChatEngine
 from app.rig.process import Launch
 from app.session.capbench import Answering, EngineBench, Stopped
@@ -148,7 +151,8 @@ class CapSweep:
             EnvironmentProblem: The model cannot be loaded, or the engine failed underway.
         """
         key, info = next(iter(self._devices.items()), ("", None))
-        if info is None or not self._has_sensors(key):
+        now = reading_of(self._readings(key), None, active=False)
+        if info is None or (now.temp_c is None and now.power_w is None):
             yield CapsResult(why_not=NOTHING_TO_SET)
             return
         hand, why_not = yield from self._hand_for(key, info)
@@ -163,7 +167,7 @@ class CapSweep:
             if self._cancel.is_set():
                 yield CapsResult(device=info.name or key, key=key, why_not=why_not)
                 return
-            yield from self.measure(engine, key, info, hand, why_not)
+            yield from self.measure(engine, key, info, hand, why_not, now.temp_c)
         finally:
             engine.close()
             if hand is not None:
@@ -176,8 +180,13 @@ class CapSweep:
         info: GpuInfo,
         hand: CapHand | None,
         why_not: ErrorInfo | None,
+        idle_c: float | None = None,
     ) -> Generator[CapsEvent, None, None]:
-        """Measure on a loaded engine: limits through ``hand``, or paces without one."""
+        """Measure on a loaded engine: limits through ``hand``, or paces without one.
+
+        ``idle_c`` is the temperature before the load. What is seen of the cooler is kept for the
+        governor.
+        """
         is_limit = hand is not None and hand.allowed is not None
         values: tuple[float, ...] = PACES
         if hand is not None and hand.allowed is not None:
@@ -190,6 +199,7 @@ class CapSweep:
             hand=hand if is_limit else None, clock=self._clock,
         )  # fmt: skip
         points: list[CapPoint] = []
+        lessons, coolers = Lessons(idle_c), Coolers(self._log.folder)
         steps, begun = follow_caps(bench, values), self._conditions()
         try:
             for step in steps:
@@ -198,7 +208,11 @@ class CapSweep:
                     break
                 if isinstance(step, CapPoint):
                     points.append(step)
+                    known = lessons.known(step, Knob(knob), begun.profile, time.time())
+                    if known is not None:
+                        coolers.keep(info.key, known, is_sure=False)
                     continue
+                lessons.see(step)
                 value = values[min(len(points), len(values) - 1)]
                 yield CapsProgress(phase="measure", value=value, n_done=len(points), sample=step)
         except Stopped:
@@ -274,10 +288,6 @@ class CapSweep:
         if host is None:
             return Conditions()
         return Conditions(source=host.power_source, profile=host.power_mode)
-
-    def _has_sensors(self, key: str) -> bool:
-        now = reading_of(self._readings(key), None, active=False)
-        return now.temp_c is not None or now.power_w is not None
 
     def _commands(self, key: str, info: GpuInfo) -> tuple[AdminCommand, ...]:
         """Return what an administrator would type: each limit, or a clock lock where none is."""

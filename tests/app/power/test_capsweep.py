@@ -1,5 +1,6 @@
 """The cap sweep on simulated machines, and on the published figures."""
 
+import msgspec
 import pytest
 
 from app.domain.trial import Rate, Workload
@@ -15,8 +16,10 @@ from app.power.capsweep import CapSample, measure_cap, median_rate, sweep_caps
 from app.power.heating import fit_heating, is_steady
 from app.power.protocol import Range
 from tests.fakes.plant_bench import PlantBench
-from tests.fakes.thermal_cards import CARDS, LAPTOP_4060, RTX_3090, Card
+from tests.fakes.thermal_cards import CARDS, LAPTOP_4060, RTX_3090, RTX_6000_PRO, Card
 from tests.fakes.thermal_plant import Plant
+
+replace = msgspec.structs.replace
 
 
 def rate(median: float) -> Rate:
@@ -95,6 +98,27 @@ def test_sweep_restores_and_finds_a_saving(card: Card) -> None:
     assert points[-1].fan_pct is not None
     assert points[0].fan_pct is not None
     assert points[-1].fan_pct < points[0].fan_pct
+
+
+def test_a_card_of_many_users_keeps_the_watts_that_it_needs() -> None:
+    """Compute-bound (B20, 600 W): 250 W would cost a sixth, so the saving ends well above it."""
+    points, _ = swept(RTX_6000_PRO)
+    choice = choose_cap(points)
+    assert choice is not None
+    assert 280.0 <= points[choice.point].cap_w <= 380.0
+    assert choice.loss_frac <= 0.05
+    assert min(p.cap_w for p in points) == 300.0  # half the default, though the driver has 150
+
+
+@pytest.mark.parametrize(("min_w", "default_w"), [(270.0, 285.0), (100.0, 170.0)])
+def test_narrow_and_wide_ranges_of_other_cards(min_w: float, default_w: float) -> None:
+    """B20 in other numbers: no limit below the driver's minimum is ever set, let alone clamped."""
+    card = replace(RTX_3090, min_w=min_w, default_w=default_w, max_w=default_w)
+    points, plant = swept(card)
+    assert min(plant.written) == max(min_w, default_w / 2)
+    assert [p.cap_w for p in points] == sorted((p.cap_w for p in points), reverse=True)
+    assert plant.limit_w == default_w
+    assert choose_cap(points) is not None
 
 
 def test_sweep_that_is_left_early_restores() -> None:

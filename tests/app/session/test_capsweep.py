@@ -17,6 +17,7 @@ from app.domain.trial import Workload
 from app.power.caphand import CapHand
 from app.power.changes import ChangeLog
 from app.power.client import HelperClient
+from app.power.known import Coolers
 from app.session.capsweep import (
     PACES,
     CapsEvent,
@@ -214,6 +215,32 @@ def test_another_power_source_ends_it(bench: Bench) -> None:
     assert result.why_not.code == "source_differs"
     assert "mains, then battery" in result.why_not.message
     assert bench.machine.limit_w() == 203.0
+
+
+def test_a_limit_moved_by_another_hand_ends_it(bench: Bench) -> None:
+    """Dynamic Boost, the driver or a user turns it meanwhile: not measured under a wrong name."""
+    events = []
+    for event in bench.limits():
+        events.append(event)
+        if isinstance(event, CapsProgress) and event.n_done == 1:
+            (bench.machine.hwmon / "power1_cap").write_text("170000000\n")
+    result = result_of(events)
+    assert [p.cap_w for p in result.points] == [203.0]
+    assert result.why_not is not None
+    assert result.why_not.code == "limit_changed_elsewhere"
+    assert bench.machine.limit_w() == 170.0  # theirs, so it stays
+
+
+def test_what_is_seen_of_the_cooler_is_kept_for_the_governor(bench: Bench) -> None:
+    """Each limit is a temperature held by a draw: the next chat begins with the nearest one."""
+    steps = bench.sweep().measure(
+        bench.engine, KEY, INFO, None, refusal("not_adjustable"), idle_c=30.0
+    )
+    list(steps)
+    known = Coolers(bench.log.folder).find(INFO.key, 61.0, None)
+    assert known is not None
+    assert 0.2 <= known.c_per_w <= 0.28  # the engine above: 0.2 °C per W, and no less is believed
+    assert known.knobs.duty == 0.75
 
 
 def test_a_model_on_the_cpu_has_no_limits(bench: Bench) -> None:
