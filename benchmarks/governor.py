@@ -6,10 +6,10 @@ Nothing real is read or written: the machines are the thermal models of tests/fa
 published figures. Drift is how much slower the slowest ten minutes were than the first ten, mean ms
 per token while writing; "none" is the machine without a governor. "first" is the first session of a
 device, which learns what its cooler carries away; "drift" is a session after one of two hours in a
-room of 22 °C. "kept" is the speed at the end against the first minute without a governor. "settled"
-is when the temperature came within 3 °C of the target for good. "best" is the least ms per token at
-which one setting of the same knob, found by trying them all, holds that temperature: what the
-machine itself allows.
+room of 22 °C; each with the mean speed over all hours, prefill included. "kept" is the speed at the
+end against the first minute without a governor. "settled" is when the temperature came within 3 °C
+of the target for good. "best" is the least ms per token at which one setting of the same knob,
+found by trying them all, holds that temperature: what the machine itself allows.
 """
 
 import argparse
@@ -29,7 +29,8 @@ from tests.fakes.plant_bench import PlantBench
 from tests.fakes.thermal_cards import CARDS, Card
 from tests.fakes.thermal_plant import Plant
 
-HEAD = f"{'machine':21}{'governor':18}{'first':>7}{'drift':>7}{'ms/tok':>8}{'kept':>6}"
+HEAD = f"{'machine':21}{'governor':18}{'first':>7}{'tok/s':>7}{'drift':>7}{'tok/s':>7}"
+HEAD += f"{'ms/tok':>8}{'kept':>6}"
 HEAD += f"{'°C max':>8}{'°C end':>8}"
 HEAD += (
     f"{'target':>8}{'settled':>9}{'best':>7}{'W end':>7}{'duty':>6}{'changes':>9}{'late':>6}  notes"
@@ -99,9 +100,9 @@ def row(card: Card, name: str, ambient_c: float, seconds: int) -> str:
     late = sum(m.t_s > 3600 for m in changes)
     cool_ms = Run(Plant(card, ambient_c), is_governed=False).go(60).ms_per_token(0, 60)
     end_ms = run.ms_per_token(end - 600, end)
-    text = (
-        f"{card.name:21}{name:18}{100 * first.drift_frac():+6.1f}%{100 * run.drift_frac():+6.1f}%"
-    )
+    text = f"{card.name:21}{name:18}"
+    for each in (first, run):
+        text += f"{100 * each.drift_frac():+6.1f}%{each.plant.tokens / seconds:7.2f}"
     text += f"{end_ms:8.1f}{100 * cool_ms / end_ms:5.0f}%{max(m.die_c for m in moments):8.1f}"
     text += f"{moments[-1].die_c:8.1f}{aim(card, name, run, ambient_c)}"
     text += f"{moments[-1].power_w:7.0f}{moments[-1].duty:6.2f}"
