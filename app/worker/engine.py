@@ -17,9 +17,12 @@ from app.worker import devices, memory_breakdown, memory_log, native, parameters
 from app.worker.cancel import CancelFlag, Cancelled, EngineFailure
 from app.worker.enginelog import EngineLog
 from app.worker.native import llama
+from app.worker.planned_header import PlannedHeader, planned_header
 
 _PROGRESS_NS = 100_000_000
 _F32_BYTES = 4
+# its last line says only that, the one before why
+_SUMMARY = "failed to load model"
 
 
 class Model:
@@ -115,8 +118,8 @@ class Engine:
         self.cancel = cancel
         self.model: Model | None = None
         self._planned: Model | None = None
-        # overrides for the planned model: finding them reads the header, which takes a while
-        self._metadata: tuple[str, object] | None = None
+        # of the planned model, with the state of its file: making it reads the vocabulary once
+        self._header: tuple[object, PlannedHeader] | None = None
 
     def load(
         self, path: str, settings: Settings, on_progress: Callable[[float], None]
@@ -168,6 +171,7 @@ class Engine:
         """
         # the planned model is never mapped, so both load modes share it
         planned = msgspec.structs.replace(settings, load_mode=LoadMode.NONE)
+        self._read_header(path)
         model = self._planned
         if model is None or (model.path, model.key) != (path, planned.load_key):
             self._drop_plan()
@@ -225,7 +229,8 @@ class Engine:
             return EngineFailure(
                 cause.outcome, cause.error.code, cause.error.message, cause.error.hint
             )
-        said = f": {shorten(lines[-1])}" if lines else " and gave no reason."
+        reasons = [line for line in lines if not line.endswith(_SUMMARY)] or lines
+        said = f": {shorten(reasons[-1])}" if reasons else " and gave no reason."
         hint = "Try other settings; the last lines of the log are kept with the trial."
         return EngineFailure(outcome, code, f"The engine could not {what}{said}", hint)
 
@@ -257,17 +262,34 @@ class Engine:
         params.load_mode = parameters.LOAD_MODE[settings.load_mode]
         params.progress_callback = callback
         params.no_alloc = no_alloc
-        if no_alloc:
-            if self._metadata is None or self._metadata[0] != path:
-                self._metadata = path, parameters.without_vocabulary(path)
-            params.kv_overrides = self._metadata[1]
-        handle = llama.llama_model_load_from_file(os.fsencode(path), params)
+        source = PlannedHeader((os.fsencode(path),))
+        if no_alloc and self._header:
+            source = self._header[1]
+        params.kv_overrides = source.overrides
+        if len(source.paths) == 1:
+            handle = llama.llama_model_load_from_file(source.paths[0], params)
+        else:
+            paths = (ctypes.c_char_p * len(source.paths))(*source.paths)
+            handle = llama.llama_model_load_from_splits(paths, len(paths), params)
         if not handle:
             raise self.failure(Outcome.LOAD_FAILED, "load_failed", f"load {Path(path).name}")
         model = Model(handle, path, settings, names, is_planned=no_alloc)
         sizes = self._logged_sizes(names)
         model.sizes = {key: n for key, n in sizes.items() if key[1] == "model"}
         return model
+
+    def _read_header(self, path: str) -> None:
+        """Have the header of ``path`` as it is now; what was planned from another one is void."""
+        try:
+            state = Path(path).stat()
+        except OSError:
+            return  # the load says so
+        key = path, state.st_ino, state.st_size, state.st_mtime_ns
+        if self._header is None or self._header[0] != key:
+            self._drop_plan()
+            if self._header:
+                self._header[1].close()
+            self._header = key, planned_header(path)
 
     def _logged_sizes(self, names: list[str]) -> memory_log.Sizes:
         """Return the buffers of this request's log, where the engine cannot be asked."""
