@@ -53,6 +53,7 @@ class EstimateDocument(Record, frozen=True, kw_only=True):
     source: str
     elapsed_ms: float | None
     max_error_pct: float | None
+    overhead_source: str
     note: str | None
 
 
@@ -122,6 +123,7 @@ def document_of(answer: Estimate) -> EstimateDocument:
         source=estimate.source.value,
         elapsed_ms=estimate.elapsed_ms,
         max_error_pct=estimate.max_error_pct,
+        overhead_source=answer.overhead_source,
         note=estimate.note,
     )
 
@@ -138,24 +140,18 @@ def show(answer: Estimate) -> None:
     if estimate.note:
         console.print(f"Note: {estimate.note}", markup=False)
     console.print(f"Source: {source_text(estimate)}")
+    if answer.overhead_source:
+        console.print(answer.overhead_source, markup=False)
     for line in inverse_lines(answer):
         console.print(line, markup=False)
 
 
 def source_text(estimate: MemoryEstimate) -> str:
-    """Return where the figures come from, the engine's and those it does not count."""
+    """Return where the figures come from that the engine counts."""
     text = "engine's dry run, exact" if estimate.source is MemorySource.DRY_RUN else "formula"
     if estimate.max_error_pct:
         text += f", \u00b1{estimate.max_error_pct:.0f} %"
-    gpus = [d for d in estimate.devices if d.driver_context_bytes]
-    if not gpus:
-        return text
-    measured = set.intersection(*(set(d.measured_parts) for d in gpus))
-    where = {
-        2: "measured on this machine",
-        1: "driver measured on this machine, growth from a table",
-    }
-    return f"{text}; driver and growth: {where.get(len(measured), 'from a table')}"
+    return text
 
 
 def inverse_lines(answer: Estimate) -> list[str]:

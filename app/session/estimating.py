@@ -11,7 +11,7 @@ from app.domain.overrides import check_overrides
 from app.domain.settings import FlashAttn, Settings
 from app.memory import Memory
 from app.rig.process import Launch
-from app.session.calibrating import known_overheads
+from app.session.calibrating import known_overheads, outdated_words, overhead_words
 from app.session.opening import (
     Bounds,
     Learned,
@@ -54,6 +54,7 @@ def estimate(
     held = holders(machine, readings, tuple(named_gpus(machine)))
     try:
         found = answer(memory, settings, held, exact=rig is not None)
+        found = with_note(found, outdated_words(scene.learned.stored, machine))
         return with_note(found, sleep_note(asleep, exact=exact))
     finally:
         if rig is not None:
@@ -122,6 +123,7 @@ def answer(
         min_n_cpu_moe=memory.min_n_cpu_moe(settings, exact=exact),
         cheapest_kv=memory.cheapest_kv(settings, exact=exact),
         next_layer_bytes=memory.next_layer_bytes(base, exact=exact),
+        overhead_source=overhead_words(estimate.devices),
         if_closed=tuple(
             _if_closed(memory, settings, holder, exact=exact)
             for holder in [h for h in held if h.device in used][:_PROGRAMS]

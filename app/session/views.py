@@ -42,6 +42,7 @@ class Estimate(Record, frozen=True, kw_only=True):
         next_layer_bytes: What one more GPU layer costs over all devices, beyond the layers asked
             for or the most that fit; ``None`` = all are there.
         if_closed: The programs that hold most memory of the devices used.
+        overhead_source: Where the memory that llama.cpp does not count comes from, a sentence.
     """
 
     settings: Settings
@@ -52,6 +53,7 @@ class Estimate(Record, frozen=True, kw_only=True):
     cheapest_kv: str | None = None
     next_layer_bytes: int | None = None
     if_closed: tuple[IfClosed, ...] = ()
+    overhead_source: str = ""
 
 
 class Prediction(Record, frozen=True, kw_only=True):

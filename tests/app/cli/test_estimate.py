@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.estimate import inverse_lines, source_text
+from app.cli.estimate import inverse_lines
 from app.cli.main import run
 from app.domain.memory import DeviceMemory, MemoryEstimate, MemorySource, Verdict
 from app.domain.settings import Settings
@@ -109,23 +109,6 @@ def test_each_inverse_question_has_its_line() -> None:
     ]  # fmt: skip
     assert lines[5].endswith("fits, at most 33 layers, up to 32,768 tokens")
     assert "\x1b" not in lines[5]
-
-
-@pytest.mark.parametrize(
-    ("measured", "words"),
-    [
-        ((), "from a table"),
-        (("driver_context",), "driver measured on this machine, growth from a table"),
-        (("driver_context", "growth"), "growth: measured on this machine"),
-    ],
-)
-def test_where_the_uncounted_parts_come_from(measured: tuple[str, ...], words: str) -> None:
-    """Driver and growth say whether this machine showed them."""
-    part = DeviceMemory(
-        device="CUDA0", total_bytes=GIB, driver_context_bytes=MIB, growth_bytes=MIB,
-        measured_parts=measured,
-    )  # fmt: skip
-    assert source_text(estimated(part).estimate).endswith(words)
 
 
 def test_a_split_and_a_cache_in_ram_are_estimated(
