@@ -2,12 +2,12 @@
 
 import json
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from typing_extensions import override
 
 from app.cli.estimate import document_of, show
 from app.cli.output import print_json
@@ -45,6 +45,7 @@ class OneCard(RecordedMachine):
         self.driver = driver
         self.used = USED
 
+    @override
     def detect(self) -> ProbeSet:
         """Return a probe of the card on a scripted NVML."""
         answers: dict[str, Any] = ANSWERS | {
@@ -102,7 +103,7 @@ def estimated(
 
 
 @pytest.fixture
-def taught(model: str) -> Iterator[str]:
+def taught(model: str) -> str:
     machine = OneCard("580.10")
     with closing(on(machine)) as session:
         session.machine(wake=True)
