@@ -9,7 +9,7 @@ from app.domain.memory import DeviceMemory, MemoryEstimate, MemorySource, Verdic
 from app.domain.record import Record
 from app.domain.settings import Settings
 from app.domain.units import counted, format_bytes
-from app.session import Estimate, IfClosed, Session
+from app.session import Estimate, IfClosed, Remedy, Session
 
 NAME = "estimate"
 HELP = "say what a configuration needs per device, and the most that fits"
@@ -50,6 +50,7 @@ class EstimateDocument(Record, frozen=True, kw_only=True):
     cheapest_kv: str | None
     next_layer_bytes: int | None
     if_closed: tuple[IfClosed, ...]
+    remedies: tuple[Remedy, ...]
     source: str
     elapsed_ms: float | None
     max_error_pct: float | None
@@ -120,6 +121,7 @@ def document_of(answer: Estimate) -> EstimateDocument:
         cheapest_kv=answer.cheapest_kv,
         next_layer_bytes=answer.next_layer_bytes,
         if_closed=answer.if_closed,
+        remedies=answer.remedies,
         source=estimate.source.value,
         elapsed_ms=estimate.elapsed_ms,
         max_error_pct=estimate.max_error_pct,
@@ -171,6 +173,11 @@ def inverse_lines(answer: Estimate) -> list[str]:
         lines.append(f"Fewest layers with experts in RAM: {answer.min_n_cpu_moe}")
     if answer.cheapest_kv is not None:
         lines.append(f"Finest KV cache type that fits: {answer.cheapest_kv}")
+    for remedy in answer.remedies:
+        text = f"With {remedy.knob} {remedy.value}: {format_bytes(remedy.saved_bytes)} less"
+        if remedy.max_n_gpu_layers is not None and has_gpu:
+            text += f", at most {counted(remedy.max_n_gpu_layers, 'layer')}"
+        lines.append(f"{text}, {VERDICT_WORDS[remedy.verdict]}")
     for closed in answer.if_closed:
         name = escape(closed.name or "the program")
         held = f"{format_bytes(closed.vram_bytes)} of {closed.device}"
