@@ -16,6 +16,7 @@ from app.domain.settings import FlashAttn, LoadMode, Settings
 from app.worker import devices, memory_breakdown, memory_log, native, parameters
 from app.worker.cancel import CancelFlag, Cancelled, EngineFailure
 from app.worker.enginelog import EngineLog
+from app.worker.forgotten import forgotten_bytes, with_forgotten
 from app.worker.native import llama
 from app.worker.planned_header import PlannedHeader, planned_header
 
@@ -46,6 +47,7 @@ class Model:
         self.key = settings.load_key
         self.devices = names
         self.n_layer = int(llama.llama_model_n_layer(handle))
+        self.n_embd = int(llama.llama_model_n_embd(handle))
         self.n_swa = int(llama.llama_model_n_swa(handle))
         self.is_recurrent = bool(llama.llama_model_is_recurrent(handle))
         self.is_hybrid = bool(llama.llama_model_is_hybrid(handle))
@@ -177,7 +179,8 @@ class Engine:
             self._drop_plan()
             model = self._planned = self._load(path, planned, lambda _: None, no_alloc=True)
         with self.context(model, settings) as context:
-            return context.devices(), context.settings
+            n_bytes = forgotten_bytes(context.settings, model.n_layer, model.n_embd)
+            return with_forgotten(context.devices(), n_bytes), context.settings
 
     @contextmanager
     def context(self, model: Model, settings: Settings, n_outputs: int = 1) -> Iterator[Context]:
