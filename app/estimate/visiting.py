@@ -39,7 +39,8 @@ def visiting_bytes(
     half of a cache more. That depends on what lies between. Where windows alternate, a device that
     begins with a full block needs it and one that begins with a window does not; the estimate must
     not sink with more layers, so the middle is counted. Latent attention copies its one cache
-    twice, and a third time on a device that begins with the first block or follows another one.
+    twice, and on a device that begins with the first block or follows another one a third time
+    where the holes are small: the middle again.
     """
     if settings.offload_kqv is Switch.ON:
         return (0,) * len(caches)
@@ -57,8 +58,8 @@ def visiting_bytes(
         # without a norm before it nothing lies between the input of a block and its Q, K and V
         has_gaps = has_gaps and here[0] in normed
         share = _middle(spec, blocks, here) if is_crowded and has_gaps else _WHOLE
-        n_copies = 3 if here[0] == 0 or _follows(blocks, here) else 2
-        shares[place] = n_copies * _WHOLE if is_latent else share
+        is_third = here[0] == 0 or _follows(blocks, here)
+        shares[place] = (2 * _WHOLE + is_third * _WHOLE // 2) if is_latent else share
     return tuple(
         0
         if p == HOST

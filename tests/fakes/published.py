@@ -1,114 +1,25 @@
-"""Further published models, which no part of the compute formula was fitted on.
+"""Further published models: the compute formula's peculiarities of families were found on them."""
 
-Shapes are those of the models' own configurations, in ggml order; tensor names and metadata as
-llama.cpp's converter writes them (src/models/*.cpp).
-"""
-
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
-from tests.fakes.model_tables import Sizes, Value
-from tests.fakes.models import bits_q4_k_m, write_sparse
-
-Table = Iterator[tuple[str, tuple[int, ...]]]
-
-
-class Shape(NamedTuple):
-    """One model: its metadata without ``<arch>.``, and the tensors of a block."""
-
-    arch: str
-    n_layer: int
-    n_embd: int
-    n_vocab: int
-    values: dict[str, Value]
-    block: Callable[[int], Table]
-    tied: bool = False
-    output_norm: str = "output_norm"
-    output_bias: bool = False
+from tests.fakes.model_tables import Value
+from tests.fakes.shape_files import (
+    Shape,
+    Table,
+    attention,
+    expert_keys,
+    experts,
+    forward,
+    heads,
+    mamba_keys,
+    write_shape,
+)
 
 
 def published_model(path: Path, name: str) -> Path:
     """Write header and tensor table of ``name`` (see ``PUBLISHED``); the weights are a hole."""
-    shape = PUBLISHED[name]
-    own: dict[str, Value] = {
-        "block_count": shape.n_layer,
-        "embedding_length": shape.n_embd,
-        "vocab_size": shape.n_vocab,
-        "context_length": 131072,
-        "attention.layer_norm_rms_epsilon": 1e-5,
-        "attention.layer_norm_epsilon": 1e-5,
-    }
-    values: dict[str, Value] = {
-        f"{shape.arch}.{key}": value for key, value in (own | shape.values).items()
-    }
-    values |= {"general.name": name, "tokenizer.ggml.model": "none"}
-    sizes = Sizes(n_layer=shape.n_layer, n_vocab=shape.n_vocab)
-    entries = [(n, s, bits_q4_k_m(sizes, n, s)) for n, s in _tensors(shape)]
-    return write_sparse(path, shape.arch, values, entries)
-
-
-def _tensors(shape: Shape) -> Table:
-    yield "token_embd.weight", (shape.n_embd, shape.n_vocab)
-    yield f"{shape.output_norm}.weight", (shape.n_embd,)
-    if shape.output_bias:
-        yield f"{shape.output_norm}.bias", (shape.n_embd,)
-    if not shape.tied:
-        yield "output.weight", (shape.n_embd, shape.n_vocab)
-    for il in range(shape.n_layer):
-        for name, size in shape.block(il):
-            yield f"blk.{il}.{name}", size
-
-
-def _heads(n_head: int, n_head_kv: int | list[int], head: int, **more: Value) -> dict[str, Value]:
-    return {
-        "attention.head_count": n_head,
-        "attention.head_count_kv": n_head_kv,
-        "attention.key_length": head,
-        "attention.value_length": head,
-        "rope.dimension_count": head,
-        "rope.freq_base": 10000.0,
-        **more,
-    }
-
-
-def _attention(n_embd: int, q: int, kv: int, *, bias: bool = False, norm: int = 0) -> Table:
-    yield "attn_norm.weight", (n_embd,)
-    for part, rows in (("q", q), ("k", kv), ("v", kv)):
-        yield f"attn_{part}.weight", (n_embd, rows)
-        if bias:
-            yield f"attn_{part}.bias", (rows,)
-    yield "attn_output.weight", (q, n_embd)
-    for part in ("q", "k") if norm else ():
-        yield f"attn_{part}_norm.weight", (norm,)
-
-
-def _forward(n_embd: int, n_ff: int, norm: str | None = "ffn_norm.weight") -> Table:
-    if norm:
-        yield norm, (n_embd,)
-    yield "ffn_gate.weight", (n_embd, n_ff)
-    yield "ffn_up.weight", (n_embd, n_ff)
-    yield "ffn_down.weight", (n_ff, n_embd)
-
-
-def _experts(n_embd: int, n_ff: int, n_expert: int, shared: int = 0) -> Table:
-    yield "ffn_gate_inp.weight", (n_embd, n_expert)
-    yield "ffn_gate_exps.weight", (n_embd, n_ff, n_expert)
-    yield "ffn_up_exps.weight", (n_embd, n_ff, n_expert)
-    yield "ffn_down_exps.weight", (n_ff, n_embd, n_expert)
-    if shared:
-        yield "ffn_gate_shexp.weight", (n_embd, shared)
-        yield "ffn_up_shexp.weight", (n_embd, shared)
-        yield "ffn_down_shexp.weight", (shared, n_embd)
-
-
-def _expert_keys(n_ff: int, n_expert: int, n_used: int, **more: Value) -> dict[str, Value]:
-    return {
-        "expert_feed_forward_length": n_ff,
-        "expert_count": n_expert,
-        "expert_used_count": n_used,
-        **more,
-    }
+    return write_shape(path, name, PUBLISHED[name])
 
 
 def _deepseek_v2_lite(il: int) -> Table:
@@ -120,16 +31,16 @@ def _deepseek_v2_lite(il: int) -> Table:
     yield "attn_v_b.weight", (512, 128, 16)
     yield "attn_output.weight", (16 * 128, 2048)
     if il == 0:
-        yield from _forward(2048, 10944)
+        yield from forward(2048, 10944)
         return
     yield "ffn_norm.weight", (2048,)
-    yield from _experts(2048, 1408, 64, 2816)
+    yield from experts(2048, 1408, 64, 2816)
 
 
 def _mixtral(_il: int) -> Table:
-    yield from _attention(4096, 4096, 1024)
+    yield from attention(4096, 4096, 1024)
     yield "ffn_norm.weight", (4096,)
-    yield from _experts(4096, 14336, 8)
+    yield from experts(4096, 14336, 8)
 
 
 def _phi4(_il: int) -> Table:
@@ -142,12 +53,12 @@ def _phi4(_il: int) -> Table:
 
 
 def _glm_air(il: int) -> Table:
-    yield from _attention(4096, 96 * 128, 8 * 128, bias=True)
+    yield from attention(4096, 96 * 128, 8 * 128, bias=True)
     yield "post_attention_norm.weight", (4096,)
     if il == 0:
-        yield from _forward(4096, 10944, None)
+        yield from forward(4096, 10944, None)
         return
-    yield from _experts(4096, 1408, 128, 1408)
+    yield from experts(4096, 1408, 128, 1408)
     yield "exp_probs_b.bias", (128,)
     if il == 46:  # the draft block
         yield "nextn.eh_proj.weight", (8192, 4096)
@@ -156,26 +67,26 @@ def _glm_air(il: int) -> Table:
 
 
 def _command_r7b(_il: int) -> Table:
-    yield from _attention(4096, 4096, 1024)
-    yield from _forward(4096, 14336, None)
+    yield from attention(4096, 4096, 1024)
+    yield from forward(4096, 14336, None)
 
 
 def _granite_8b(_il: int) -> Table:
-    yield from _attention(4096, 4096, 1024)
-    yield from _forward(4096, 12800)
+    yield from attention(4096, 4096, 1024)
+    yield from forward(4096, 12800)
 
 
 def _olmo2_13b(_il: int) -> Table:
     yield from (
-        (n, s) for n, s in _attention(5120, 5120, 5120, norm=5120) if n != "attn_norm.weight"
+        (n, s) for n, s in attention(5120, 5120, 5120, norm=5120) if n != "attn_norm.weight"
     )
     yield "post_attention_norm.weight", (5120,)
-    yield from _forward(5120, 13824, None)
+    yield from forward(5120, 13824, None)
     yield "post_ffw_norm.weight", (5120,)
 
 
 def _starcoder2_7b(_il: int) -> Table:
-    yield from _attention(4608, 4608, 512, bias=True)
+    yield from attention(4608, 4608, 512, bias=True)
     for name, rows in (("attn_norm", 4608), ("attn_output", 4608), ("ffn_norm", 4608)):
         yield f"{name}.bias", (rows,)
     yield "ffn_norm.weight", (4608,)
@@ -186,15 +97,15 @@ def _starcoder2_7b(_il: int) -> Table:
 
 
 def _qwen_moe(_il: int) -> Table:
-    yield from _attention(2048, 2048, 2048, bias=True)
+    yield from attention(2048, 2048, 2048, bias=True)
     yield "ffn_norm.weight", (2048,)
-    yield from _experts(2048, 1408, 60, 5632)
+    yield from experts(2048, 1408, 60, 5632)
     yield "ffn_gate_inp_shexp.weight", (2048,)
 
 
 def _qwen3_next(il: int) -> Table:
     if il % 4 == 3:
-        yield from _attention(2048, 4096, 512, norm=256)
+        yield from attention(2048, 4096, 512, norm=256)
     else:
         yield "attn_norm.weight", (2048,)
         yield "attn_qkv.weight", (2048, 8192)
@@ -206,7 +117,7 @@ def _qwen3_next(il: int) -> Table:
         yield "ssm_norm.weight", (128,)
         yield "ssm_out.weight", (4096, 2048)
     yield "post_attention_norm.weight", (2048,)
-    yield from _experts(2048, 512, 512, 512)
+    yield from experts(2048, 512, 512, 512)
     yield "ffn_gate_inp_shexp.weight", (2048,)
 
 
@@ -218,7 +129,7 @@ def _gated_q(block: Callable[[int], Table]) -> Callable[[int], Table]:
 
 
 def _falcon_h1_7b(_il: int) -> Table:
-    yield from _attention(3072, 12 * 128, 2 * 128)
+    yield from attention(3072, 12 * 128, 2 * 128)
     conv = 3072 + 2 * 256
     yield "ssm_in.weight", (3072, 3072 + conv + 24)
     yield "ssm_conv1d.weight", (4, conv)
@@ -227,7 +138,7 @@ def _falcon_h1_7b(_il: int) -> Table:
     yield "ssm_a", (1, 24)
     yield "ssm_d", (1, 24)
     yield "ssm_out.weight", (3072, 3072)
-    yield from _forward(3072, 12288, "ffn_norm")
+    yield from forward(3072, 12288, "ffn_norm")
 
 
 def _falcon_mamba_7b(_il: int) -> Table:
@@ -244,9 +155,9 @@ def _falcon_mamba_7b(_il: int) -> Table:
 
 
 def _scout(_il: int) -> Table:
-    yield from _attention(5120, 5120, 1024)
+    yield from attention(5120, 5120, 1024)
     yield "ffn_norm.weight", (5120,)
-    yield from _experts(5120, 8192, 16, 8192)
+    yield from experts(5120, 8192, 16, 8192)
 
 
 _LFM2_ATTENTION = frozenset({2, 5, 8, 10, 12, 14})
@@ -254,26 +165,16 @@ _LFM2_ATTENTION = frozenset({2, 5, 8, 10, 12, 14})
 
 def _lfm2(il: int) -> Table:
     if il in _LFM2_ATTENTION:
-        yield from _attention(2048, 2048, 512, norm=64)
+        yield from attention(2048, 2048, 512, norm=64)
     else:
         yield "attn_norm.weight", (2048,)
         yield "shortconv.conv.weight", (3, 2048)
         yield "shortconv.in_proj.weight", (2048, 6144)
         yield "shortconv.out_proj.weight", (2048, 2048)
-    yield from _forward(2048, 8192)
+    yield from forward(2048, 8192)
 
 
-def _mamba_keys(inner: int, state: int, rank: int, group: int = 0) -> dict[str, Value]:
-    keys: dict[str, Value] = {
-        "ssm.conv_kernel": 4,
-        "ssm.inner_size": inner,
-        "ssm.state_size": state,
-        "ssm.time_step_rank": rank,
-    }
-    return keys | ({"ssm.group_count": group} if group else {})
-
-
-_LATENT: dict[str, Value] = {
+LATENT: dict[str, Value] = {
     "attention.key_length": 576,
     "attention.value_length": 512,
     "attention.key_length_mla": 192,
@@ -289,20 +190,20 @@ _LFM2_HEADS = [8 if il in _LFM2_ATTENTION else 0 for il in range(16)]
 PUBLISHED: dict[str, Shape] = {
     "DeepSeek-V2-Lite": Shape(
         "deepseek2", 27, 2048, 102400,
-        _heads(16, 1, 576) | _expert_keys(1408, 64, 6, expert_weights_scale=1.0) | _LATENT,
+        heads(16, 1, 576) | expert_keys(1408, 64, 6, expert_weights_scale=1.0) | LATENT,
         _deepseek_v2_lite,
     ),
     "Mixtral-8x7B": Shape(
         "llama", 32, 4096, 32000,
-        _heads(32, 8, 128, feed_forward_length=14336) | _expert_keys(14336, 8, 2), _mixtral,
+        heads(32, 8, 128, feed_forward_length=14336) | expert_keys(14336, 8, 2), _mixtral,
     ),
     "Phi-4": Shape(
-        "phi3", 40, 5120, 100352, _heads(40, 10, 128, feed_forward_length=17920), _phi4
+        "phi3", 40, 5120, 100352, heads(40, 10, 128, feed_forward_length=17920), _phi4
     ),
     "GLM-4.5-Air": Shape(
         "glm4moe", 47, 4096, 151552,
-        _heads(96, 8, 128, feed_forward_length=10944, leading_dense_block_count=1)
-        | _expert_keys(
+        heads(96, 8, 128, feed_forward_length=10944, leading_dense_block_count=1)
+        | expert_keys(
             1408, 128, 8, expert_shared_count=1, nextn_predict_layers=1, expert_gating_func=2,
             expert_weights_scale=1.0, expert_weights_norm=True,
         ),
@@ -310,55 +211,55 @@ PUBLISHED: dict[str, Shape] = {
     ),
     "Command-R7B": Shape(
         "cohere2", 32, 4096, 256000,
-        _heads(32, 8, 128, feed_forward_length=14336, logit_scale=0.25)
+        heads(32, 8, 128, feed_forward_length=14336, logit_scale=0.25)
         | {"attention.sliding_window": 4096},
         _command_r7b, tied=True,
     ),
     "Granite-3.1-8B": Shape(
         "granite", 40, 4096, 49155,
-        _heads(32, 8, 128, feed_forward_length=12800, logit_scale=16.0, embedding_scale=12.0)
+        heads(32, 8, 128, feed_forward_length=12800, logit_scale=16.0, embedding_scale=12.0)
         | {"attention.scale": 0.0078125, "residual_scale": 0.22},
         _granite_8b, tied=True,
     ),
     "OLMo-2-13B": Shape(
-        "olmo2", 40, 5120, 100352, _heads(40, 40, 128, feed_forward_length=13824), _olmo2_13b
+        "olmo2", 40, 5120, 100352, heads(40, 40, 128, feed_forward_length=13824), _olmo2_13b
     ),
     "StarCoder2-7B": Shape(
-        "starcoder2", 32, 4608, 49152, _heads(36, 4, 128, feed_forward_length=18432),
+        "starcoder2", 32, 4608, 49152, heads(36, 4, 128, feed_forward_length=18432),
         _starcoder2_7b, tied=True, output_bias=True,
     ),
     "Qwen1.5-MoE-A2.7B": Shape(
         "qwen2moe", 24, 2048, 151936,
-        _heads(16, 16, 128, feed_forward_length=5632)
-        | _expert_keys(1408, 60, 4, expert_shared_feed_forward_length=5632),
+        heads(16, 16, 128, feed_forward_length=5632)
+        | expert_keys(1408, 60, 4, expert_shared_feed_forward_length=5632),
         _qwen_moe,
     ),
     "Qwen3-Next-80B-A3B": Shape(
         "qwen3next", 48, 2048, 151936,
-        _heads(16, 2, 256, feed_forward_length=5120)
-        | _expert_keys(512, 512, 10, expert_shared_feed_forward_length=512)
-        | _mamba_keys(4096, 128, 32, 16) | {"rope.dimension_count": 64},
+        heads(16, 2, 256, feed_forward_length=5120)
+        | expert_keys(512, 512, 10, expert_shared_feed_forward_length=512)
+        | mamba_keys(4096, 128, 32, 16) | {"rope.dimension_count": 64},
         _gated_q(_qwen3_next),
     ),
     "Falcon-H1-7B": Shape(
         "falcon-h1", 44, 3072, 130048,
-        _heads(12, 2, 128, feed_forward_length=12288) | _mamba_keys(3072, 256, 24, 1),
+        heads(12, 2, 128, feed_forward_length=12288) | mamba_keys(3072, 256, 24, 1),
         _falcon_h1_7b,
     ),
     "Falcon-Mamba-7B": Shape(
         "mamba", 64, 4096, 65024,
-        {"feed_forward_length": 0, "attention.head_count": 0} | _mamba_keys(8192, 16, 256),
+        {"feed_forward_length": 0, "attention.head_count": 0} | mamba_keys(8192, 16, 256),
         _falcon_mamba_7b,
     ),
     "Llama-4-Scout": Shape(
         "llama4", 48, 5120, 202048,
-        _heads(40, 8, 128, feed_forward_length=16384)
-        | _expert_keys(8192, 16, 1, interleave_moe_layer_step=1),
+        heads(40, 8, 128, feed_forward_length=16384)
+        | expert_keys(8192, 16, 1, interleave_moe_layer_step=1),
         _scout,
     ),
     "LFM2-1.2B": Shape(
         "lfm2", 16, 2048, 65536,
-        _heads(32, _LFM2_HEADS, 64, feed_forward_length=8192) | {"shortconv.l_cache": 3},
+        heads(32, _LFM2_HEADS, 64, feed_forward_length=8192) | {"shortconv.l_cache": 3},
         _lfm2, tied=True, output_norm="token_embd_norm",
     ),
 }  # fmt: skip
