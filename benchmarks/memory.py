@@ -1,6 +1,7 @@
 """Compares the memory formula with the engine's dry run, and with real allocation.
 
-    PYTHONPATH=. python benchmarks/memory.py [--scene ram|rpc|rpc2|vulkan]… [--rpc HOST:PORT]…
+    PYTHONPATH=. python benchmarks/memory.py [--held-out] [--scene ram|rpc|rpc2|vulkan]…
+        [--rpc HOST:PORT]…
 
 Every tiny architecture of the tests and every popular shape (header only) is planned over a grid
 of settings: in RAM, and on one and on two remote devices (started here; ``--rpc`` uses servers that
@@ -9,6 +10,10 @@ allocated only. Printed per scene and
 component: median and worst difference, and by how much totals were too low. Tiny models are also
 really loaded: on one device a dry run must equal the allocation byte for byte, on two it must not
 be below. Exit code 1 if weights, cache or an allocation differ anywhere.
+
+The formula's shares were fitted on this grid. ``--held-out`` takes another one instead: other
+families' published shapes, contexts, batches, cache types and layer counts, planned only. What
+was peculiar to those families was then learned from it; on the models marked unseen it was not.
 """
 
 import argparse
@@ -16,8 +21,9 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -34,13 +40,17 @@ from app.domain.units import MIB
 from app.estimate.formula import Formula
 from app.gguf import read_model
 from app.memory.memory import formula_device
-from app.rig.planner import plan_with
+from app.rig.planner import Planned, Planner, plan_with
 from app.rig.process import Launch, WorkerProcess, drain, start_worker
 from app.worker.protocol import Load, RunTrial, TrialStarted
 from tests.fakes.models import POPULAR, TINY_ARCHS, make_model, sparse_model
+from tests.fakes.published import PUBLISHED
 from tests.fakes.rpc_device import rpc_device
+from tests.fakes.shape_files import write_shape
+from tests.fakes.unseen import UNSEEN
 from tests.fakes.vulkan_device import software_vulkan
 
+Grid = Callable[[ModelSpec, tuple[EngineDevice, ...]], Iterator[Settings]]
 SILENCE_S = 300.0
 SCENES = ("ram", "rpc", "rpc2", "vulkan")
 # Vulkan's pinned buffers are 32 bytes larger than what they hold: weights, compute
@@ -60,10 +70,23 @@ CONTEXTS: tuple[dict[str, object], ...] = (
 )
 
 
+# none of these was looked at while the formula was fitted
+HELD_OUT: tuple[dict[str, object], ...] = (
+    {"n_ctx": 2048, "n_ubatch": 256},
+    {"n_ctx": 12000, "n_ubatch": 768},
+    {"n_ctx": 24576, "type_k": "q5_1", "type_v": "q4_0"},
+    {"n_ctx": 65536, "n_ubatch": 1024},
+    {"n_ctx": 98304, "type_k": "q8_0", "type_v": "q5_0", "n_seq_max": 3},
+    {"n_ctx": 10240, "n_ubatch": 384, "flash_attn": FlashAttn.OFF},
+    {"n_ctx": 49152, "flash_attn": FlashAttn.OFF, "type_k": "q4_1"},
+)
+
+
 def main() -> int:
     """Run the comparison and print it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scene", action="append", choices=SCENES, default=[])
+    parser.add_argument("--held-out", action="store_true")
     parser.add_argument("--rpc", action="append", default=[], metavar="HOST:PORT")
     options = parser.parse_args()
     failed = 0
@@ -75,7 +98,8 @@ def main() -> int:
                 print(f"== {scene}: left out: {reason}")
                 continue
             print(f"== {scene}", flush=True)
-            failed |= run_scene(tuple(endpoints), is_software=scene == "vulkan")
+            run = run_held_out if options.held_out else run_scene
+            failed |= run(tuple(endpoints), is_software=scene == "vulkan")
     return failed
 
 
@@ -99,14 +123,30 @@ def run_scene(endpoints: tuple[str, ...], *, is_software: bool) -> int:
     try:
         with tempfile.TemporaryDirectory() as folder:
             for path, is_tiny in models(Path(folder)):
-                report.begin(path.stem, is_tiny=is_tiny)
+                report.begin(path.stem, " (tiny)" if is_tiny else "")
                 if not is_software:
-                    compare(worker, path, devices, report)
+                    plan = partial(plan_with, worker, str(path))
+                    compare(plan, path, devices, report, grid)
                 # a software GPU compiles every architecture's shaders anew
                 if is_tiny and (not is_software or path.stem in FEW):
                     allocate(worker, path, devices, report)
     finally:
         worker.close()
+    return report.print()
+
+
+def run_held_out(endpoints: tuple[str, ...], *, is_software: bool) -> int:
+    """Compare the further models; return the exit code."""
+    report = Report()
+    with tempfile.TemporaryDirectory() as folder:
+        for name, shape in () if is_software else (PUBLISHED | UNSEEN).items():
+            path = write_shape(Path(folder) / f"{name}.gguf", name, shape)
+            planner = Planner(Launch(rpc=endpoints), str(path))
+            try:
+                report.begin(name, " (unseen)" if name in UNSEEN else "")
+                compare(planner.plan, path, planner.engine().devices, report, held_out_grid)
+            finally:
+                planner.release()
     return report.print()
 
 
@@ -120,13 +160,14 @@ class Report:
         self.worst_under = (0, "")
         self.formula_ms: list[float] = []
         self.dry_run_ms: list[float] = []
+        self.refused = 0
         self._model = ""
         self._kind = ""
 
-    def begin(self, model: str, *, is_tiny: bool) -> None:
-        """Name what the next entries belong to."""
+    def begin(self, model: str, kind: str) -> None:
+        """Name what the next entries belong to, and what kind of model it is."""
         self._model = model
-        self._kind = " (tiny)" if is_tiny else ""
+        self._kind = kind
 
     def exact(self, what: str, ours: int, engine: int) -> None:
         """Note a component that must be identical."""
@@ -160,7 +201,7 @@ class Report:
                 f"  worst {max(values):8.3f} {unit}"
             )
         under, where = self.worst_under
-        print(f"most under: {under / MIB:.1f} MiB ({where})")
+        print(f"most under: {under / MIB:.1f} MiB ({where}); refused by the engine: {self.refused}")
         for name, times in (("formula", self.formula_ms), ("dry run", self.dry_run_ms)):
             if not times:
                 continue
@@ -180,19 +221,24 @@ def models(folder: Path) -> Iterator[tuple[Path, bool]]:
 
 
 def compare(
-    worker: WorkerProcess, path: Path, devices: tuple[EngineDevice, ...], report: Report
+    plan: Callable[[Settings], Planned],
+    path: Path,
+    devices: tuple[EngineDevice, ...],
+    report: Report,
+    settings_for: Grid,
 ) -> None:
     """Plan every setting both ways."""
     spec = read_model(path)
     formula = Formula(spec, tuple(formula_device(_search_device(d)) for d in devices))
-    for settings in grid(spec, devices):
+    for settings in settings_for(spec, devices):
         start_ns = time.perf_counter_ns()
         ours = formula.estimate(settings)
         report.formula_ms.append((time.perf_counter_ns() - start_ns) / 1e6)
         start_ns = time.perf_counter_ns()
-        planned = plan_with(worker, str(path), settings)
+        planned = plan(settings)
         report.dry_run_ms.append((time.perf_counter_ns() - start_ns) / 1e6)
         if isinstance(planned, ErrorInfo):
+            report.refused += 1
             continue
         for mine, engine in zip(ours, planned, strict=True):
             note(report, mine, engine)
@@ -250,6 +296,21 @@ def grid(spec: ModelSpec, devices: tuple[EngineDevice, ...]) -> Iterator[Setting
             for context in (CONTEXTS[0], CONTEXTS[5]):
                 base = Settings(n_gpu_layers=n_gpu_layers, devices=names, override_tensor=rules)
                 yield msgspec.structs.replace(base, **context)
+
+
+def held_out_grid(spec: ModelSpec, devices: tuple[EngineDevice, ...]) -> Iterator[Settings]:
+    """Return the settings that the formula was not fitted on."""
+    names = tuple(d.name for d in devices)
+    layers = (2, spec.n_layer // 3, 2 * spec.n_layer // 3, spec.n_layer - 1, spec.n_layer + 1)
+    for n_gpu_layers in layers if devices else (0,):
+        kept = (0, spec.n_layer // 3, 2 * spec.n_layer // 3) if spec.n_expert and devices else (0,)
+        for n_cpu_moe in kept:
+            base = Settings(n_gpu_layers=n_gpu_layers, n_cpu_moe=n_cpu_moe, devices=names)
+            for context in HELD_OUT:
+                yield msgspec.structs.replace(base, **context)
+            for context in HELD_OUT[1::2] if devices else ():
+                yield msgspec.structs.replace(base, offload_kqv=Switch.OFF, **context)
+                yield msgspec.structs.replace(base, tensor_split="1,2", **context)
 
 
 def switches(n_devices: int) -> Iterator[dict[str, object]]:

@@ -9,7 +9,7 @@ from app.domain.memory import DeviceMemory, MemoryEstimate, MemorySource, Verdic
 from app.domain.record import Record
 from app.domain.settings import Settings
 from app.domain.units import counted, format_bytes
-from app.session import Estimate, IfClosed, Session
+from app.session import Estimate, IfClosed, Remedy, Session
 
 NAME = "estimate"
 HELP = "say what a configuration needs per device, and the most that fits"
@@ -50,9 +50,11 @@ class EstimateDocument(Record, frozen=True, kw_only=True):
     cheapest_kv: str | None
     next_layer_bytes: int | None
     if_closed: tuple[IfClosed, ...]
+    remedies: tuple[Remedy, ...]
     source: str
     elapsed_ms: float | None
     max_error_pct: float | None
+    overhead_source: str
     note: str | None
 
 
@@ -119,9 +121,11 @@ def document_of(answer: Estimate) -> EstimateDocument:
         cheapest_kv=answer.cheapest_kv,
         next_layer_bytes=answer.next_layer_bytes,
         if_closed=answer.if_closed,
+        remedies=answer.remedies,
         source=estimate.source.value,
         elapsed_ms=estimate.elapsed_ms,
         max_error_pct=estimate.max_error_pct,
+        overhead_source=answer.overhead_source,
         note=estimate.note,
     )
 
@@ -138,24 +142,18 @@ def show(answer: Estimate) -> None:
     if estimate.note:
         console.print(f"Note: {estimate.note}", markup=False)
     console.print(f"Source: {source_text(estimate)}")
+    if answer.overhead_source:
+        console.print(answer.overhead_source, markup=False)
     for line in inverse_lines(answer):
         console.print(line, markup=False)
 
 
 def source_text(estimate: MemoryEstimate) -> str:
-    """Return where the figures come from, the engine's and those it does not count."""
+    """Return where the figures come from that the engine counts."""
     text = "engine's dry run, exact" if estimate.source is MemorySource.DRY_RUN else "formula"
     if estimate.max_error_pct:
         text += f", \u00b1{estimate.max_error_pct:.0f} %"
-    gpus = [d for d in estimate.devices if d.driver_context_bytes]
-    if not gpus:
-        return text
-    measured = set.intersection(*(set(d.measured_parts) for d in gpus))
-    where = {
-        2: "measured on this machine",
-        1: "driver measured on this machine, growth from a table",
-    }
-    return f"{text}; driver and growth: {where.get(len(measured), 'from a table')}"
+    return text
 
 
 def inverse_lines(answer: Estimate) -> list[str]:
@@ -175,6 +173,11 @@ def inverse_lines(answer: Estimate) -> list[str]:
         lines.append(f"Fewest layers with experts in RAM: {answer.min_n_cpu_moe}")
     if answer.cheapest_kv is not None:
         lines.append(f"Finest KV cache type that fits: {answer.cheapest_kv}")
+    for remedy in answer.remedies:
+        text = f"With {remedy.knob} {remedy.value}: {format_bytes(remedy.saved_bytes)} less"
+        if remedy.max_n_gpu_layers is not None and has_gpu:
+            text += f", at most {counted(remedy.max_n_gpu_layers, 'layer')}"
+        lines.append(f"{text}, {VERDICT_WORDS[remedy.verdict]}")
     for closed in answer.if_closed:
         name = escape(closed.name or "the program")
         held = f"{format_bytes(closed.vram_bytes)} of {closed.device}"

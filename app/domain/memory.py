@@ -28,7 +28,8 @@ class DeviceMemory(Record, frozen=True, kw_only=True):
     ``None`` in a part means it is not known separately (then ``total_bytes`` says it all).
     ``driver_context`` and ``growth`` are what llama.cpp does not count: the driver's own
     context and what backends allocate at first use. ``measured_parts`` names those of the two
-    that real loads on this machine showed; the others come from a table. ``reserve_bytes`` is
+    that real loads on this machine showed, with ``measured_driver``; the others come from a
+    table. ``reserve_bytes`` is
     kept for something else and no part of the total; ``capacity_bytes`` is all the device has.
     ``reason`` is a code for a verdict that
     needs one: ``will_thrash``, ``swapped``, ``out_of_ram``, ``pinned``, ``asleep``, ``unread``.
@@ -48,6 +49,7 @@ class DeviceMemory(Record, frozen=True, kw_only=True):
     headroom_bytes: int = 0
     reserve_bytes: int = 0
     measured_parts: tuple[str, ...] = ()
+    measured_driver: str | None = None
     verdict: Verdict = Verdict.UNKNOWN
     reason: str | None = None
 

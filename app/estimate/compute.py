@@ -19,10 +19,11 @@ from typing import NamedTuple
 
 from app.domain.model import ModelSpec
 from app.domain.settings import FlashAttn, Settings, Switch
+from app.estimate.graphs import EVERY_ROW, ROWS_LATE, STATES_LATE
 from app.estimate.kv import LayerCache, is_swa
 from app.estimate.overridden import InRam
 from app.estimate.profile import ContextShape, EngineProfile, context_shape, swa_cells
-from app.estimate.visiting import visiting_bytes
+from app.estimate.visiting import attends_in_ram, visiting_bytes
 from app.estimate.weights import HOST, WeightTable
 from app.estimate.widths import LayerDims
 
@@ -36,26 +37,6 @@ _FLASH_MASK, _PLAIN_MASK, _INDEX = 2, 4, 8
 # GGML_SCHED_MAX_COPIES; GGML_OP_OFFLOAD_MIN_BATCH
 _PIPELINE = 4
 _OFFLOAD_BATCH = 32
-# their recurrent blocks collect the states where they are needed
-_STATES_LATE = frozenset({"qwen3next", "qwen35", "qwen35moe"})
-# their graphs choose the rows for the logits behind the last block instead of inside it
-_EVERY_ROW = frozenset(
-    {
-        "deepseek2",
-        "gemma3n",
-        "gemma4",
-        "glm4moe",
-        "gpt-oss",
-        "mamba",
-        "mamba2",
-        "mimo2",
-        "nemotron_h",
-        "nemotron_h_moe",
-        "qwen35",
-        "qwen35moe",
-        "qwen3next",
-    }
-)
 
 
 class _Plan(NamedTuple):
@@ -68,6 +49,7 @@ class _Plan(NamedTuple):
     shape: ContextShape
     places: tuple[int, ...]
     visiting: tuple[int, ...]
+    away: frozenset[int]
     in_ram: InRam
     kv: tuple[int, ...]
 
@@ -77,8 +59,14 @@ class _Plan(NamedTuple):
         return self.shape.n_ubatch * _F32
 
     def layers(self, place: int) -> list[int]:
-        """Return the blocks on one device."""
-        return [i for i, p in enumerate(self.places[:-1]) if p == place]
+        """Return the blocks that one device computes."""
+        blocks = enumerate(self.places[:-1])
+        return [i for i, p in blocks if p == place and not self.dims[i].is_draft]
+
+    @property
+    def last(self) -> int:
+        """The last block that is computed."""
+        return max(i for i, d in enumerate(self.dims) if not d.is_draft)
 
 
 def compute_buffers(
@@ -109,9 +97,11 @@ def compute_buffers(
     shape = context_shape(settings, profile)
     kept = frozenset(range(min(settings.n_cpu_moe, spec.n_layer))) - in_ram.experts_out
     far = in_ram.experts | kept
-    visiting = visiting_bytes(spec, settings, places, caches, far)
+    normed = frozenset(i for i, d in enumerate(dims) if d.is_normed)
+    visiting = visiting_bytes(spec, settings, places, caches, far, normed)
     in_ram, kv = in_ram._replace(experts=far), tuple(c.kv_bytes for c in caches)
-    plan = _Plan(spec, dims, settings, profile, shape, places, visiting, in_ram, kv)
+    away = attends_in_ram(spec, settings)
+    plan = _Plan(spec, dims, settings, profile, shape, places, visiting, away, in_ram, kv)
     copies = _pipeline_copies(plan, len(offloads))
     sizes = [_device(plan, i, copies) for i in range(len(offloads))]
     if offloads and offloads[0]:
@@ -135,11 +125,15 @@ def _device(plan: _Plan, place: int, copies: int) -> int:
     guests = [i for p, i in plan.in_ram.guests if p == place]
     if not layers and plan.places[-1] != place and not guests:
         return 0
-    if not layers and not guests and copies == 1 and _is_short(plan.spec, plan.spec.n_layer - 1):
+    has_all_rows = plan.spec.arch in ROWS_LATE and plan.last == plan.spec.n_layer - 1
+    if not layers and not guests and copies == 1 and not has_all_rows:
         return _logits(plan)
     is_first, is_alone = plan.places[0] == place, len(layers) == 1 and copies == 1
     streams = 2 if copies == 1 else 2 + copies * (1 if is_first else 2)
     first, behind = min(layers, default=plan.spec.n_layer), 0
+    # the last block that reads the masks; they are gone before its feed-forward
+    reader = max((i for i in layers if _attends(plan.spec, i) and i not in plan.away), default=-1)
+    is_kept = copies > 1
     work = max(_arriving(plan, first), _border(plan, first))
     for layer in guests:
         rows = _feed_forward(plan.dims[layer]) + 3 * plan.spec.n_embd + 2 * plan.dims[layer].q
@@ -158,11 +152,14 @@ def _device(plan: _Plan, place: int, copies: int) -> int:
             d = d._replace(v=0, q=d.q * 3 // 4 if plan.visiting[layer] else d.q)
         n_rows = streams + (1 if d.experts_out and not is_bare else 0)
         with_q = is_first or copies > 1 or (d.experts_out and not is_bare)
-        forward, other = _layer(plan, d, layer, n_rows, with_q=bool(with_q))
-        # the only block that reads the masks: they are gone before its feed-forward
-        behind = max(behind, forward) if is_alone else 0
-        work = max(work, other if is_alone else max(forward, other))
-    total = max(_inputs(plan, layers) * copies + work, behind)
+        forward, attention = _layer(plan, d, layer, n_rows, with_q=bool(with_q))
+        if is_kept or layer < reader:
+            work = max(work, forward, attention)
+        else:
+            behind = max(behind, forward)
+            work = max(work, attention)
+    masks = _inputs(plan, [i for i in layers if i not in plan.away])
+    total = max(masks * copies + work, behind)
     return max(total, _logits(plan)) if plan.places[-1] == place else total
 
 
@@ -170,7 +167,7 @@ def _arriving(plan: _Plan, first: int) -> int:
     """Return what comes from the block before ``first``, bytes: experts are added up here."""
     rows = 2 * plan.spec.n_embd
     in_ram = plan.places[first - 1] == HOST or first - 1 in plan.in_ram.experts
-    if first > 0 and in_ram and not _is_short(plan.spec, first - 1):
+    if first > 0 and in_ram and not _is_short(plan, first - 1):
         rows += plan.dims[first - 1].experts_out
     return rows * plan.row
 
@@ -182,30 +179,37 @@ def _border(plan: _Plan, first: int) -> int:
     and it on the device, which copies that block's cache and mask.
     """
     recurrent = plan.spec.recurrent
-    if recurrent is None or first not in recurrent.layers or plan.spec.arch in _STATES_LATE:
+    if recurrent is None or first not in recurrent.layers or plan.spec.arch in STATES_LATE:
         return 0
     border = first - 1
     if first == 0 or plan.places[border] != HOST:
         return 0
     if _attends(plan.spec, first) or not _attends(plan.spec, border):
         return 0
-    rows = _attention(plan, plan.dims[border], border, 2 * plan.spec.n_embd)
+    if border in plan.away:
+        return 0
+    # Q and the result; K and V of the batch stay in RAM
+    rows = _attention(plan, plan.dims[border]._replace(v=0), border, 0)
     mask = 0 if any(_attends(plan.spec, i) for i in plan.layers(plan.places[first])) else border
     masks = _inputs(plan, [mask]) if mask else 0
     return plan.kv[border] + rows * plan.row + masks
 
 
 def _host(plan: _Plan, copies: int) -> int:
-    every = list(range(plan.spec.n_layer))
+    every = [i for i, d in enumerate(plan.dims) if not d.is_draft]
     inputs = _inputs(plan, every)
     n_rows = 2 if copies == 1 else 1 + copies
     total = inputs * copies + n_rows * plan.spec.n_embd * plan.row
+    if plan.spec.recurrent is not None and plan.settings.offload_kqv is Switch.OFF:
+        # with the states in RAM, the convolution's input comes here, too
+        conv = max(d.conv for d in plan.dims)
+        total = max(total, inputs * copies + (plan.spec.n_embd + conv) * plan.row)
     layers = plan.layers(HOST)
     if layers:
         work = max(max(_layer(plan, plan.dims[i], i, 3, with_q=True)) for i in layers)
         total = max(total, inputs + work)
-    if _attends_in_ram(plan):
-        work = max(_attention(plan, plan.dims[i], i, 2 * plan.spec.n_embd) for i in every)
+    if plan.away:
+        work = max(_attention(plan, plan.dims[i], i, 2 * plan.spec.n_embd) for i in plan.away)
         total = max(total, inputs + work * plan.row)
     for layer in plan.in_ram.experts | plan.in_ram.some:
         total = max(total, inputs + _beside_device(plan, layer) * plan.row)
@@ -233,18 +237,20 @@ def _beside_device(plan: _Plan, layer: int) -> int:
 
 
 def _layer(plan: _Plan, d: LayerDims, layer: int, n_rows: int, *, with_q: bool) -> tuple[int, int]:
-    """Return what one block keeps alive in its feed-forward, and before that, bytes."""
+    """Return what one block keeps alive behind its attention, and in it, bytes."""
     residual = n_rows * plan.spec.n_embd
     is_hybrid = plan.spec.recurrent is not None
     q = d.q if with_q and not is_hybrid else 0
-    has_forward = (d.ff or d.experts_out) and not _is_short(plan.spec, layer)
+    has_forward = (d.ff or d.experts_out) and not _is_short(plan, layer)
     feed_forward = _feed_forward(d) + residual + q if has_forward else 0
     is_crowded = plan.visiting[layer] and len(plan.layers(plan.places[layer])) >= _CROWDED
     if feed_forward and is_crowded and not is_hybrid:
         feed_forward += _beside_visitors(plan, d, layer, n_rows)
-    attention = _attention(plan, d, layer, residual) * plan.row + plan.visiting[layer]
+    is_away = layer in plan.away and plan.places[layer] != HOST
+    attention = 0 if is_away else _attention(plan, d, layer, residual) * plan.row
+    attention += plan.visiting[layer]
     recurrence = _recurrence(plan, d, n_rows) if d.scan else 0
-    return feed_forward * plan.row, max(attention, recurrence)
+    return max(feed_forward * plan.row, recurrence), attention
 
 
 def _beside_visitors(plan: _Plan, d: LayerDims, layer: int, n_rows: int) -> int:
@@ -271,7 +277,7 @@ def _recurrence(plan: _Plan, d: LayerDims, n_rows: int) -> int:
 def _feed_forward(d: LayerDims) -> int:
     # a result wider than the two freed halves cannot take their place
     extra = d.experts_out if d.experts_out > 2 * d.ff else 0
-    return 3 * d.ff + extra
+    return (3 if d.is_gated else 1) * d.ff + extra
 
 
 def _without_experts(d: LayerDims, *, has_hole: bool) -> LayerDims:
@@ -307,17 +313,9 @@ def _inputs(plan: _Plan, layers: list[int]) -> int:
     return total * plan.shape.n_ubatch
 
 
-def _attends_in_ram(plan: _Plan) -> bool:
-    """Return whether attention may follow a cache kept in RAM, as it does in hybrids.
-
-    Where devices hold other blocks it does not, so both places are counted.
-    """
-    return plan.spec.recurrent is not None and plan.settings.offload_kqv is Switch.OFF
-
-
-def _is_short(spec: ModelSpec, layer: int) -> bool:
+def _is_short(plan: _Plan, layer: int) -> bool:
     """Return whether behind its attention ``layer`` goes on with the rows of wanted logits."""
-    return layer == spec.n_layer - 1 and spec.arch not in _EVERY_ROW
+    return layer == plan.last and plan.spec.arch not in EVERY_ROW
 
 
 def _attends(spec: ModelSpec, layer: int) -> bool:

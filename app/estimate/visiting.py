@@ -2,6 +2,7 @@
 
 from app.domain.model import ModelSpec
 from app.domain.settings import FlashAttn, Settings, Switch
+from app.estimate.graphs import STATES_LATE
 from app.estimate.kv import LayerCache, is_swa
 from app.estimate.weights import HOST
 
@@ -10,12 +11,27 @@ _WHOLE = 32
 _MANY = 10
 
 
+def attends_in_ram(spec: ModelSpec, settings: Settings) -> frozenset[int]:
+    """Return the blocks whose attention follows a cache that is kept in RAM.
+
+    llama.cpp runs it where the matrix behind it is. The states of a recurrent block, which are
+    in RAM then, too, are collected in between: where they come early, the scheduler does not
+    look past them and leaves the attention with its cache.
+    """
+    recurrent = spec.recurrent
+    if settings.offload_kqv is Switch.ON or recurrent is None or spec.arch in STATES_LATE:
+        return frozenset()
+    states = set(recurrent.layers)
+    return frozenset(i for i in range(spec.n_layer) if i in states or i + 1 in states)
+
+
 def visiting_bytes(
     spec: ModelSpec,
     settings: Settings,
     places: tuple[int, ...],
     caches: tuple[LayerCache, ...],
     experts_in_ram: frozenset[int],
+    normed: frozenset[int],
 ) -> tuple[int, ...]:
     """Return per block what its device copies of a cache that is kept in RAM, bytes.
 
@@ -23,11 +39,12 @@ def visiting_bytes(
     half of a cache more. That depends on what lies between. Where windows alternate, a device that
     begins with a full block needs it and one that begins with a window does not; the estimate must
     not sink with more layers, so the middle is counted. Latent attention copies its one cache
-    twice.
+    twice, and on a device that begins with the first block or follows another one a third time
+    where the holes are small: the middle again.
     """
     if settings.offload_kqv is Switch.ON:
         return (0,) * len(caches)
-    blocks = places[:-1]
+    blocks, away = places[:-1], attends_in_ram(spec, settings)
     is_flash, is_latent = (
         settings.flash_attn is not FlashAttn.OFF,
         spec.mla_kv_lora_rank is not None,
@@ -38,11 +55,16 @@ def visiting_bytes(
         full = [i for i in here if not is_swa(spec, i)]
         is_crowded = is_flash and len(full) > 1
         has_gaps = spec.n_swa or not experts_in_ram.issuperset(full)
+        # without a norm before it nothing lies between the input of a block and its Q, K and V
+        has_gaps = has_gaps and here[0] in normed
         share = _middle(spec, blocks, here) if is_crowded and has_gaps else _WHOLE
-        shares[place] = 2 * _WHOLE if is_latent else share
+        is_third = here[0] == 0 or _follows(blocks, here)
+        shares[place] = (2 * _WHOLE + is_third * _WHOLE // 2) if is_latent else share
     return tuple(
-        0 if p == HOST else cache.kv_bytes * shares[p] // _WHOLE + cache.state_bytes
-        for p, cache in zip(blocks, caches, strict=True)
+        0
+        if p == HOST
+        else (0 if i in away else cache.kv_bytes) * shares[p] // _WHOLE + cache.state_bytes
+        for i, (p, cache) in enumerate(zip(blocks, caches, strict=True))
     )
 
 
@@ -56,5 +78,9 @@ def _middle(spec: ModelSpec, blocks: tuple[int, ...], here: list[int]) -> int:
         return 40 if spec.n_expert else 38 + (len(here) >= _MANY)
     if here[0] == 0:
         return 40
-    is_later = any(p not in (HOST, blocks[here[0]]) for p in blocks[: here[0]])
-    return 48 if is_later else _WHOLE
+    return 48 if _follows(blocks, here) else _WHOLE
+
+
+def _follows(blocks: tuple[int, ...], here: list[int]) -> bool:
+    """Return whether another device has blocks before these."""
+    return any(p not in (HOST, blocks[here[0]]) for p in blocks[: here[0]])

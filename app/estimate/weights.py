@@ -77,7 +77,7 @@ def weight_table(spec: ModelSpec, alignment: int, row_pad: int = 1) -> WeightTab
     """
     blocks = [[0, 0, 0] for _ in range(spec.n_layer)]
     groups = dict.fromkeys(TensorGroup, 0)
-    skipped = _draft_blocks(spec)
+    skipped = draft_blocks(spec)
     embedding: TensorInfo | None = None
     tied, largest_output = True, 0
     for tensor in spec.tensors:
@@ -170,7 +170,7 @@ def loaded_tensors(spec: ModelSpec) -> Iterator[tuple[TensorInfo, TensorGroup, i
 
     The block is the number of blocks where it is in none.
     """
-    skipped = _draft_blocks(spec)
+    skipped = draft_blocks(spec)
     for tensor in spec.tensors:
         match = _BLOCK.match(tensor.name)
         if match is None:
@@ -214,7 +214,7 @@ def is_divisible(tensor: TensorInfo, n_layer: int) -> int | None:
 def repacked_blocks(spec: ModelSpec) -> tuple[tuple[int, int], ...]:
     """Return per block what the CPU copies into its own layout: all of it, and its experts."""
     blocks = [[0, 0] for _ in range(spec.n_layer)]
-    skipped = _draft_blocks(spec)
+    skipped = draft_blocks(spec)
     for tensor in spec.tensors:
         match = _BLOCK.match(tensor.name)
         if not match or not repacks(tensor):
@@ -244,7 +244,8 @@ def _group(arch: str, name: str) -> TensorGroup:
     return TensorGroup.FIRST if name.startswith(_FIRST) else TensorGroup.OUTPUT
 
 
-def _draft_blocks(spec: ModelSpec) -> frozenset[int]:
+def draft_blocks(spec: ModelSpec) -> frozenset[int]:
+    """Return the blocks of multi-token prediction, which have places but are not loaded."""
     matches = (_BLOCK.match(t.name) for t in spec.tensors if ".nextn." in t.name)
     return frozenset(int(m[1]) for m in matches if m)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from app.domain.errors import EnvironmentProblem
 from app.domain.model import ModelSpec, TensorInfo
-from app.gguf.architectures import KNOWN_ARCHS
+from app.gguf.architectures import FORMULA_ARCHS, KNOWN_ARCHS
 from app.gguf.fingerprint import fingerprint
 from app.gguf.header import Header
 from app.gguf.kinds import (
@@ -102,6 +102,8 @@ def _shape(header: Header, arch: str, kind: str, tensors: tuple[TensorInfo, ...]
     if kind in {TEXT, EMBEDDING} and arch in KNOWN_ARCHS:
         _require(header, f"{arch}.block_count", n_layer)
         _require(header, f"{arch}.embedding_length", n_embd)
+    if arch in FORMULA_ARCHS:
+        _check_width(header, n_embd, tensors)
     if n_layer is None:
         n_layer = max(layer_tensors, default=-1) + 1
     if n_layer > MAX_LAYERS:
@@ -127,6 +129,18 @@ def _require(header: Header, key: str, value: int | None) -> None:
         raise EnvironmentProblem(
             "gguf_missing_key",
             f"{display_name(header.path)} lacks the metadata '{key}' that its architecture needs.",
+            "Convert or download the model again.",
+        )
+
+
+def _check_width(header: Header, n_embd: int | None, tensors: tuple[TensorInfo, ...]) -> None:
+    """Refuse a width that the table of words does not have: everything would be sized by it."""
+    table = next((t for t in tensors if t.name == "token_embd.weight"), None)
+    if n_embd and table is not None and table.shape[0] != n_embd:
+        raise EnvironmentProblem(
+            "gguf_bad_value",
+            f"{display_name(header.path)} contradicts itself: its embedding length is {n_embd}, "
+            f"and its table of words is {table.shape[0]} wide.",
             "Convert or download the model again.",
         )
 

@@ -132,6 +132,7 @@ def _judge_device(
         driver_context_bytes=extra.driver_context_bytes,
         growth_bytes=extra.growth_bytes,
         measured_parts=extra.measured,
+        measured_driver=extra.driver if extra.measured else None,
         total_bytes=part.total_bytes + extra.driver_context_bytes + extra.growth_bytes,
         free_bytes=None if unread else free_now(device),
         capacity_bytes=device.total_bytes or None,

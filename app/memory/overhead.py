@@ -31,12 +31,14 @@ GROWTH = "growth"
 class Overhead(Record, frozen=True, kw_only=True):
     """Memory of a device beyond the engine's own buffers, bytes.
 
-    ``measured`` names the parts that real loads on this machine showed; the others are priors.
+    ``measured`` names the parts that real loads on this machine showed, with ``driver``; the
+    others are priors.
     """
 
     driver_context_bytes: int
     growth_bytes: int
     measured: tuple[str, ...] = ()
+    driver: str | None = None
 
 
 def depth_bucket(depth: int) -> int:
@@ -78,6 +80,7 @@ def overhead(
         driver_context_bytes=seen.driver_context_bytes,
         growth_bytes=prior.growth_bytes,
         measured=(DRIVER_CONTEXT,),
+        driver=seen.driver,
     )
 
 

@@ -8,7 +8,7 @@ from app.session.facade import Session
 from app.session.probing import Probing
 from app.session.serving import Server
 from app.session.talk import Chat
-from app.session.views import Estimate, IfClosed, ModelEntry, Prediction
+from app.session.views import Estimate, IfClosed, ModelEntry, Prediction, Remedy
 
 __all__ = [
     "Chat",
@@ -24,6 +24,7 @@ __all__ = [
     "ModelEntry",
     "Prediction",
     "Probing",
+    "Remedy",
     "Server",
     "Session",
 ]

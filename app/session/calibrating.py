@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from app.domain.machine import Gpu, GpuKind, Machine
+from app.domain.memory import DeviceMemory
 from app.domain.model import ModelSpec
 from app.domain.settings import FlashAttn, Settings
 from app.machine import kind_of
@@ -34,11 +35,38 @@ def known_overheads(
                 backend and row.key.backend != backend
             ):
                 continue
-            _keep(found, name, row.driver_context_bytes, 0)
+            _keep(found, name, row, 0)
             if row.key.family == spec.arch:
-                slot = _slot(name, row.key)
-                _keep(found, slot, row.driver_context_bytes, row.growth_bytes)
+                _keep(found, _slot(name, row.key), row, row.growth_bytes)
     return found
+
+
+def overhead_words(devices: Iterable[DeviceMemory]) -> str:
+    """Return where the memory that llama.cpp does not count comes from; empty without GPUs."""
+    gpus = [d for d in devices if d.driver_context_bytes]
+    if not gpus:
+        return ""
+    measured = set.intersection(*(set(d.measured_parts) for d in gpus))
+    drivers = " and ".join(dict.fromkeys(d.measured_driver for d in gpus if d.measured_driver))
+    if not measured or not drivers:
+        return "Driver and growth: from a table until a real load shows them."
+    if GROWTH not in measured:
+        return f"Driver: measured on this machine with {drivers}; growth: from a table."
+    return f"Driver and growth: measured on this machine with {drivers}."
+
+
+def outdated_words(stored: Iterable[Calibration], machine: Machine) -> str:
+    """Return what was measured with another driver than the present one; empty when nothing."""
+    rows, said = list(stored), []
+    for name, gpu in named_gpus(machine).items():
+        device, now, _ = _identity(name, gpu)
+        drivers = {row.key.driver for row in rows if row.key.device == device}
+        if drivers and now and now not in drivers:
+            said.append(
+                f"What {name}'s driver takes was measured with {max(drivers)}, and now it is "
+                f"{now}: that figure no longer counts, the next load measures it again."
+            )
+    return " ".join(said)
 
 
 def learner(
@@ -89,12 +117,13 @@ def _slot(name: str, key: CalibrationKey) -> str:
     return calibration_slot(name, settings, has_cpu_layers=key.cpu_layers)
 
 
-def _keep(found: dict[str, Overhead], slot: str, context: int, growth: int) -> None:
+def _keep(found: dict[str, Overhead], slot: str, row: Calibration, growth: int) -> None:
     """Keep the largest sizes: with flash attention several depths share a slot."""
     old = found.get(slot, Overhead(driver_context_bytes=0, growth_bytes=0))
     found[slot] = msgspec.structs.replace(
         old,
-        driver_context_bytes=max(old.driver_context_bytes, context),
+        driver_context_bytes=max(old.driver_context_bytes, row.driver_context_bytes),
         growth_bytes=max(old.growth_bytes, growth),
         measured=(DRIVER_CONTEXT, GROWTH),
+        driver=row.key.driver,
     )

@@ -6,12 +6,13 @@ from typing import NamedTuple
 import msgspec
 
 from app.domain.machine import Machine
+from app.domain.memory import MemoryEstimate, Verdict
 from app.domain.model import ModelSpec
 from app.domain.overrides import check_overrides
 from app.domain.settings import FlashAttn, Settings
 from app.memory import Memory
 from app.rig.process import Launch
-from app.session.calibrating import known_overheads
+from app.session.calibrating import known_overheads, outdated_words, overhead_words
 from app.session.opening import (
     Bounds,
     Learned,
@@ -21,9 +22,12 @@ from app.session.opening import (
     search_host,
 )
 from app.session.readings import Holder, Readings, holders, named_gpus, sleepers
-from app.session.views import Estimate, IfClosed
+from app.session.views import Estimate, IfClosed, Remedy
 
 _PROGRAMS = 3
+# llama.cpp's own physical batch; a saving below this share of the need is not worth a word
+_USUAL_UBATCH = 512
+_WORTH_SAYING = 0.005
 _NO_BOUNDS = Bounds()
 
 
@@ -54,6 +58,7 @@ def estimate(
     held = holders(machine, readings, tuple(named_gpus(machine)))
     try:
         found = answer(memory, settings, held, exact=rig is not None)
+        found = with_note(found, outdated_words(scene.learned.stored, machine))
         return with_note(found, sleep_note(asleep, exact=exact))
     finally:
         if rig is not None:
@@ -122,11 +127,49 @@ def answer(
         min_n_cpu_moe=memory.min_n_cpu_moe(settings, exact=exact),
         cheapest_kv=memory.cheapest_kv(settings, exact=exact),
         next_layer_bytes=memory.next_layer_bytes(base, exact=exact),
+        remedies=_remedies(memory, settings, estimate, exact=exact),
+        overhead_source=overhead_words(estimate.devices),
         if_closed=tuple(
             _if_closed(memory, settings, holder, exact=exact)
             for holder in [h for h in held if h.device in used][:_PROGRAMS]
         ),
     )
+
+
+def _remedies(
+    memory: Memory, settings: Settings, estimate: MemoryEstimate, *, exact: bool
+) -> tuple[Remedy, ...]:
+    """Return what would need less: where it does not fit, and plain attention where it is dear."""
+    changes: list[tuple[str, object]] = []
+    if settings.flash_attn is FlashAttn.OFF:
+        changes.append(("flash_attn", FlashAttn.ON))
+    if estimate.verdict is not Verdict.FITS:
+        changes += [
+            (name, least)
+            for name, least in (("n_ubatch", _USUAL_UBATCH), ("n_seq_max", 1))
+            if getattr(settings, name) > least
+        ]
+    need, found = _total_bytes(estimate), []
+    for name, value in changes if need else ():
+        changed = msgspec.structs.replace(settings, **{name: value})
+        then = memory.estimate(changed, exact=exact)
+        saved = need - _total_bytes(then)
+        # a refusal has no devices, and says nothing of what would be needed
+        if then.devices and saved >= need * _WORTH_SAYING:
+            found.append(
+                Remedy(
+                    knob=name,
+                    value=str(value),
+                    saved_bytes=saved,
+                    verdict=then.verdict,
+                    max_n_gpu_layers=memory.max_n_gpu_layers(changed, exact=exact),
+                )
+            )
+    return tuple(sorted(found, key=lambda r: -r.saved_bytes))
+
+
+def _total_bytes(estimate: MemoryEstimate) -> int:
+    return sum(device.total_bytes for device in estimate.devices)
 
 
 def with_note(found: Estimate, note: str) -> Estimate:

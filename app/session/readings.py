@@ -149,7 +149,9 @@ def _probed(name: str, gpu: Gpu, machine: Machine, sample: GpuSample | None) -> 
     stand_in = EngineDevice(
         name=name, backend=backend, description=name, kind=kind, total_bytes=total, free_bytes=free
     )
-    memory = judged_memory(gpu, stand_in, machine.host) or (0, 0)
+    total, free = judged_memory(gpu, stand_in, machine.host) or (0, 0)
+    if info.vram_budget_bytes is not None and kind is GpuKind.DISCRETE:
+        free = min(free, info.vram_budget_bytes)  # what Windows gives one program
     return SearchDevice(
-        id=name, kind=kind.value, backend=backend, total_bytes=memory[0], free_bytes=memory[1]
+        id=name, kind=kind.value, backend=backend, total_bytes=total, free_bytes=free
     )

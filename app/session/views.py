@@ -28,6 +28,24 @@ class IfClosed(Record, frozen=True, kw_only=True):
     max_n_ctx: int | None
 
 
+class Remedy(Record, frozen=True, kw_only=True):
+    """A setting that would need less, and what that brings.
+
+    Attributes:
+        knob: The setting: ``flash_attn``, ``n_ubatch`` or ``n_seq_max``.
+        value: What to set it to.
+        saved_bytes: How much less is needed, devices and RAM together.
+        verdict: Whether it would fit then.
+        max_n_gpu_layers: Most layers that would fit then; ``None`` = not known.
+    """
+
+    knob: str
+    value: str
+    saved_bytes: int
+    verdict: Verdict
+    max_n_gpu_layers: int | None
+
+
 class Estimate(Record, frozen=True, kw_only=True):
     """A configuration's need and the most that would fit around it.
 
@@ -42,6 +60,8 @@ class Estimate(Record, frozen=True, kw_only=True):
         next_layer_bytes: What one more GPU layer costs over all devices, beyond the layers asked
             for or the most that fit; ``None`` = all are there.
         if_closed: The programs that hold most memory of the devices used.
+        remedies: Settings that would need less, the largest saving first.
+        overhead_source: Where the memory that llama.cpp does not count comes from, a sentence.
     """
 
     settings: Settings
@@ -52,6 +72,8 @@ class Estimate(Record, frozen=True, kw_only=True):
     cheapest_kv: str | None = None
     next_layer_bytes: int | None = None
     if_closed: tuple[IfClosed, ...] = ()
+    remedies: tuple[Remedy, ...] = ()
+    overhead_source: str = ""
 
 
 class Prediction(Record, frozen=True, kw_only=True):

@@ -16,10 +16,14 @@ from app.domain.settings import FlashAttn, LoadMode, Settings
 from app.worker import devices, memory_breakdown, memory_log, native, parameters
 from app.worker.cancel import CancelFlag, Cancelled, EngineFailure
 from app.worker.enginelog import EngineLog
+from app.worker.forgotten import forgotten_bytes, with_forgotten
 from app.worker.native import llama
+from app.worker.planned_header import PlannedHeader, planned_header
 
 _PROGRESS_NS = 100_000_000
 _F32_BYTES = 4
+# its last line says only that, the one before why
+_SUMMARY = "failed to load model"
 
 
 class Model:
@@ -43,6 +47,7 @@ class Model:
         self.key = settings.load_key
         self.devices = names
         self.n_layer = int(llama.llama_model_n_layer(handle))
+        self.n_embd = int(llama.llama_model_n_embd(handle))
         self.n_swa = int(llama.llama_model_n_swa(handle))
         self.is_recurrent = bool(llama.llama_model_is_recurrent(handle))
         self.is_hybrid = bool(llama.llama_model_is_hybrid(handle))
@@ -115,8 +120,8 @@ class Engine:
         self.cancel = cancel
         self.model: Model | None = None
         self._planned: Model | None = None
-        # overrides for the planned model: finding them reads the header, which takes a while
-        self._metadata: tuple[str, object] | None = None
+        # of the planned model, with the state of its file: making it reads the vocabulary once
+        self._header: tuple[object, PlannedHeader] | None = None
 
     def load(
         self, path: str, settings: Settings, on_progress: Callable[[float], None]
@@ -168,12 +173,14 @@ class Engine:
         """
         # the planned model is never mapped, so both load modes share it
         planned = msgspec.structs.replace(settings, load_mode=LoadMode.NONE)
+        self._read_header(path)
         model = self._planned
         if model is None or (model.path, model.key) != (path, planned.load_key):
             self._drop_plan()
             model = self._planned = self._load(path, planned, lambda _: None, no_alloc=True)
         with self.context(model, settings) as context:
-            return context.devices(), context.settings
+            n_bytes = forgotten_bytes(context.settings, model.n_layer, model.n_embd)
+            return with_forgotten(context.devices(), n_bytes), context.settings
 
     @contextmanager
     def context(self, model: Model, settings: Settings, n_outputs: int = 1) -> Iterator[Context]:
@@ -225,7 +232,8 @@ class Engine:
             return EngineFailure(
                 cause.outcome, cause.error.code, cause.error.message, cause.error.hint
             )
-        said = f": {shorten(lines[-1])}" if lines else " and gave no reason."
+        reasons = [line for line in lines if not line.endswith(_SUMMARY)] or lines
+        said = f": {shorten(reasons[-1])}" if reasons else " and gave no reason."
         hint = "Try other settings; the last lines of the log are kept with the trial."
         return EngineFailure(outcome, code, f"The engine could not {what}{said}", hint)
 
@@ -257,17 +265,34 @@ class Engine:
         params.load_mode = parameters.LOAD_MODE[settings.load_mode]
         params.progress_callback = callback
         params.no_alloc = no_alloc
-        if no_alloc:
-            if self._metadata is None or self._metadata[0] != path:
-                self._metadata = path, parameters.without_vocabulary(path)
-            params.kv_overrides = self._metadata[1]
-        handle = llama.llama_model_load_from_file(os.fsencode(path), params)
+        source = PlannedHeader((os.fsencode(path),))
+        if no_alloc and self._header:
+            source = self._header[1]
+        params.kv_overrides = source.overrides
+        if len(source.paths) == 1:
+            handle = llama.llama_model_load_from_file(source.paths[0], params)
+        else:
+            paths = (ctypes.c_char_p * len(source.paths))(*source.paths)
+            handle = llama.llama_model_load_from_splits(paths, len(paths), params)
         if not handle:
             raise self.failure(Outcome.LOAD_FAILED, "load_failed", f"load {Path(path).name}")
         model = Model(handle, path, settings, names, is_planned=no_alloc)
         sizes = self._logged_sizes(names)
         model.sizes = {key: n for key, n in sizes.items() if key[1] == "model"}
         return model
+
+    def _read_header(self, path: str) -> None:
+        """Have the header of ``path`` as it is now; what was planned from another one is void."""
+        try:
+            state = Path(path).stat()
+        except OSError:
+            return  # the load says so
+        key = path, state.st_ino, state.st_size, state.st_mtime_ns
+        if self._header is None or self._header[0] != key:
+            self._drop_plan()
+            if self._header:
+                self._header[1].close()
+            self._header = key, planned_header(path)
 
     def _logged_sizes(self, names: list[str]) -> memory_log.Sizes:
         """Return the buffers of this request's log, where the engine cannot be asked."""

@@ -15,8 +15,8 @@ from app.worker.native import llama
 from app.worker.protocol import Failed, Log
 
 # enum ggml_log_level; 5 continues the line before
-_LEVELS = {1: "debug", 2: "info", 3: "warn", 4: "error"}
-_CONTINUES = 5
+_LEVELS = {2: "info", 3: "warn", 4: "error"}
+_DEBUG, _CONTINUES = 1, 5
 _KEPT_LINES = 400
 _FORWARDED_PER_REQUEST = 40
 
@@ -31,6 +31,7 @@ class EngineLog:
         self._forwarded = 0
         self._pending = ""
         self._level = "info"
+        self._is_debug = False
         self._on_log = llama.llama_log_callback(self._receive)
         self._on_abort = native.AbortCallback(self._last_words)
         llama.llama_log_set(self._on_log, ctypes.c_void_p(0))
@@ -60,12 +61,19 @@ class EngineLog:
     def _receive(self, level: int, text: bytes | None, _: object) -> None:
         if level != _CONTINUES:
             self._flush()
+            self._is_debug = level == _DEBUG
             self._level = _LEVELS.get(level, "info")
+        # a context says which node uses which input in a thousand of them: they would push the
+        # lines that are looked for out, and cost half of a dry run
+        if self._is_debug:
+            return
         self._pending += (text or b"").decode(errors="replace")
         if self._pending.endswith("\n"):
             self._flush()
 
     def _flush(self) -> None:
+        if not self._pending:
+            return
         text, self._pending = self._pending.strip(), ""
         if not text.strip("."):  # llama.cpp draws a progress bar of dots
             return

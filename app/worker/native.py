@@ -96,6 +96,14 @@ gguf_free = _bind("gguf_free", None, _PTR)
 gguf_find_key = _bind("gguf_find_key", ctypes.c_int64, _PTR, _TEXT)
 gguf_array_length = _bind("gguf_get_arr_n", _SIZE, _PTR, ctypes.c_int64)
 gguf_text = _bind("gguf_get_val_str", _TEXT, _PTR, ctypes.c_int64)
+gguf_u16 = _bind("gguf_get_val_u16", ctypes.c_uint16, _PTR, ctypes.c_int64)
+gguf_n_kv = _bind("gguf_get_n_kv", ctypes.c_int64, _PTR)
+gguf_key = _bind("gguf_get_key", _TEXT, _PTR, ctypes.c_int64)
+gguf_type = _bind("gguf_get_kv_type", ctypes.c_int, _PTR, ctypes.c_int64)
+gguf_remove_key = _bind("gguf_remove_key", ctypes.c_int64, _PTR, _TEXT)
+gguf_data_offset = _bind("gguf_get_data_offset", _SIZE, _PTR)
+gguf_meta_size = _bind("gguf_get_meta_size", _SIZE, _PTR)
+gguf_write = _bind("gguf_write_to_file", ctypes.c_bool, _PTR, _TEXT, ctypes.c_bool)
 
 
 class MapLayout(NamedTuple):

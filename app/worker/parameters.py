@@ -18,8 +18,6 @@ _FLASH_ATTN = {FlashAttn.AUTO: -1, FlashAttn.OFF: 0, FlashAttn.ON: 1}
 LOAD_MODE = {LoadMode.NONE: 0, LoadMode.MMAP: 1}
 # expert tensors, as llama.cpp's --n-cpu-moe names them (common/common.h)
 _EXPERTS = r"blk\.({layers})\.ffn_(up|down|gate|gate_up)_(ch|)exps"
-# enum llama_model_kv_override_type
-_OVERRIDE_INT, _OVERRIDE_TEXT = 0, 3
 
 
 def context_params(settings: Settings, cancel: CancelFlag, n_outputs: int = 1) -> object:
@@ -125,30 +123,3 @@ def tensor_overrides(
     if not entries:
         return None
     return (native.BuftOverride * (len(entries) + 1))(*entries, native.BuftOverride(None, None))
-
-
-def without_vocabulary(path: str) -> ctypes.Array[ctypes.Structure] | None:
-    """Return overrides that skip the tokenizer, two thirds of a dry run's time.
-
-    The sizes that depend on the vocabulary stay the same: its length is given instead.
-    """
-    file = native.gguf_open(os.fsencode(path), native.GgufParams(True, None))
-    if not file:
-        return None  # the load says what is wrong with it
-    try:
-        tokens = native.gguf_find_key(file, b"tokenizer.ggml.tokens")
-        arch = native.gguf_find_key(file, b"general.architecture")
-        if tokens < 0 or arch < 0:
-            return None
-        name = native.gguf_text(file, arch)
-        length = native.gguf_array_length(file, tokens)
-    finally:
-        native.gguf_free(file)
-    overrides = (llama.llama_model_kv_override * 3)()
-    overrides[0].tag = _OVERRIDE_TEXT
-    overrides[0].key = b"tokenizer.ggml.model"
-    overrides[0].value.val_str = b"none"
-    overrides[1].tag = _OVERRIDE_INT
-    overrides[1].key = name + b".vocab_size"
-    overrides[1].value.val_i64 = length
-    return overrides  # type: ignore[no-any-return]

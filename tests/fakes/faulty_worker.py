@@ -29,7 +29,7 @@ from app.worker.__main__ import take_over_stdout
 ENGINE = EngineInfo(
     version="0", llama_version="0", backends=("CPU",), devices=(), supports_offload=False
 )
-HOST_BYTES = 1234
+HOST_BYTES, CARD_BYTES = 1234, 1 << 30
 IMPATIENT = Budgets(
     hello_s=10,
     load_s=0.5,
@@ -115,7 +115,8 @@ class FaultyWorker:
                 pass
 
     def _trial(self, request: protocol.RunTrial) -> None:
-        self.send(protocol.TrialStarted(effective=request.settings, devices=(host(),)))
+        buffers = (*(card(d) for d in self.engine.devices), host())
+        self.send(protocol.TrialStarted(effective=request.settings, devices=buffers))
         self.send(protocol.TrialProgress(phase="decode"))
         sample = Sample(n_tok=8, ns=1_000_000)
         self.send(protocol.TrialSample(phase="prefill", sample=sample))
@@ -138,7 +139,7 @@ class FaultyWorker:
         """Claim to have a graphics card."""
         card = EngineDevice(
             name="CUDA0", backend="CUDA", description="", kind=GpuKind.DISCRETE,
-            total_bytes=8 << 30, free_bytes=7 << 30,
+            total_bytes=8 << 30, free_bytes=7 << 30, pci_id="0000:01:00.0",
         )  # fmt: skip
         self.engine = msgspec.structs.replace(ENGINE, devices=(card,))
 
@@ -225,6 +226,11 @@ FAULTS: dict[str, Callable[[FaultyWorker], None]] = {
 def host() -> DeviceMemory:
     """RAM as this engine uses it."""
     return DeviceMemory(device="host", total_bytes=HOST_BYTES)
+
+
+def card(device: EngineDevice) -> DeviceMemory:
+    """What a trial's buffers take of a graphics card."""
+    return DeviceMemory(device=device.name, kv_cache_bytes=1, total_bytes=CARD_BYTES)
 
 
 if __name__ == "__main__":

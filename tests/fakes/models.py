@@ -95,17 +95,30 @@ def sparse_model(path: Path, name: str) -> Path:
     vocabulary (``tokenizer.ggml.model`` = ``none``), which llama.cpp accepts.
     """
     model = POPULAR[name]
-    writer = gguf.GGUFWriter(path, model.arch)
     values = {f"{model.arch}.{k}": v for k, v in metadata(model.arch, model.sizes).items()}
     values |= {
         "general.name": name,
         "tokenizer.ggml.model": "none",
         f"{model.arch}.vocab_size": model.sizes.n_vocab,
     }
+    entries = [
+        (tensor, shape, model.tensor_type(model.sizes, tensor, shape))
+        for tensor, shape in table(model.arch, model.sizes)
+    ]
+    return write_sparse(path, model.arch, values, entries)
+
+
+def write_sparse(
+    path: Path,
+    arch: str,
+    values: dict[str, Value],
+    tensors: list[tuple[str, tuple[int, ...], Any]],
+) -> Path:
+    """Write metadata and a table of ``tensors`` (name, shape, type); the weights are a hole."""
+    writer = gguf.GGUFWriter(path, arch)
     _write_values(writer, values)
     n_bytes = 0
-    for tensor, shape in table(model.arch, model.sizes):
-        quant = model.tensor_type(model.sizes, tensor, shape)
+    for tensor, shape, quant in tensors:
         block, block_bytes = gguf.GGML_QUANT_SIZES[quant]
         size = math.prod(shape) // block * block_bytes
         row = shape[0] // block * block_bytes
@@ -199,6 +212,17 @@ def _q4_k_m(sizes: Sizes, name: str, shape: tuple[int, ...]) -> Any:
         few = Quant.Q5_K if "attn_v." in name and sizes.n_layer == 80 else Quant.Q4_K
         return Quant.Q6_K if _more_bits(il, sizes.n_layer) else few
     return Quant.Q4_K
+
+
+def bits_q4_k_m(sizes: Sizes, name: str, shape: tuple[int, ...]) -> Any:
+    """Q4_K_M for any table: rows that do not fill a block keep more bits, small ones all."""
+    if ".ssm_" in name and not any(part in name for part in (*_MATRICES_IN_STATE, "ssm_out")):
+        return Quant.F32
+    if "shortconv.conv" in name:
+        return Quant.F32
+    wanted = _q4_k_m(sizes, name, shape)
+    is_whole = shape[0] % gguf.GGML_QUANT_SIZES[wanted][0] == 0
+    return wanted if is_whole else Quant.Q5_0 if shape[0] % 32 == 0 else Quant.F16
 
 
 def _q8_0(_sizes: Sizes, name: str, shape: tuple[int, ...]) -> Any:

@@ -1,5 +1,6 @@
 """A scripted laptop card on a bus, and the NVIDIA probe on it."""
 
+from collections.abc import Callable
 from typing import Any
 
 from app.domain.machine import GpuSample
@@ -41,7 +42,7 @@ class Clock:
         return self.now_ns
 
 
-def probe_of(tree: FakeTree, nvml: FakeNvml, clock: Clock | None = None) -> NvidiaProbe:
+def probe_of(tree: FakeTree, nvml: FakeNvml, clock: Callable[[], int] | None = None) -> NvidiaProbe:
     return NvidiaProbe(tree, nvml, lambda pid: f"program{pid}", clock or Clock())
 
 

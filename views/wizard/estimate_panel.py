@@ -67,6 +67,8 @@ class EstimatePanel(QWidget):
             parts.append(text.format(n=number(answer.max_n_ctx)))
         if answer.estimate.note:
             parts.append(said_text(answer.estimate.note))
+        if answer.overhead_source:
+            parts.append(said_text(answer.overhead_source))
         error = answer.estimate.max_error_pct
         if answer.estimate.source is MemorySource.FORMULA and error is not None:
             parts.append(self.tr("Estimated, ±\u00a0{n}\u00a0%.").format(n=significant(error, 2)))

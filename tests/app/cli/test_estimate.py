@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.estimate import inverse_lines, source_text
+from app.cli.estimate import inverse_lines
 from app.cli.main import run
 from app.domain.memory import DeviceMemory, MemoryEstimate, MemorySource, Verdict
 from app.domain.settings import Settings
 from app.domain.units import GIB, MIB
-from app.session import Estimate, IfClosed
+from app.session import Estimate, IfClosed, Remedy
 from tests.fakes.models import make_model
 from tests.fakes.recorded import MACHINES, RecordedMachine
 
@@ -93,39 +93,27 @@ def test_inspect_asks_no_machine(capsys: pytest.CaptureFixture[str], tiny: str) 
 
 
 def test_each_inverse_question_has_its_line() -> None:
-    """Layers, next layer, context, experts, cache type, and programs to close."""
+    """Layers, next layer, context, experts, cache type, remedies, and programs to close."""
     closed = IfClosed(
         device="CUDA0", pid=7, name="game\x1b[31m", vram_bytes=3 * GIB, verdict=Verdict.FITS,
         max_n_gpu_layers=33, max_n_ctx=32768,
     )  # fmt: skip
+    remedy = Remedy(
+        knob="n_ubatch", value="512", saved_bytes=700 * MIB, verdict=Verdict.TIGHT,
+        max_n_gpu_layers=24,
+    )  # fmt: skip
     lines = inverse_lines(
         estimated(
             CARD, max_n_gpu_layers=20, max_n_ctx=8192, min_n_cpu_moe=4, cheapest_kv="q8_0",
-            next_layer_bytes=157 * MIB, if_closed=(closed,),
+            next_layer_bytes=157 * MIB, remedies=(remedy,), if_closed=(closed,),
         )
     )  # fmt: skip
     assert [line.rsplit(": ", 1)[1] for line in lines[:5]] == [
         "20", "157\u00a0MiB", "8,192 tokens", "4", "q8_0",
     ]  # fmt: skip
-    assert lines[5].endswith("fits, at most 33 layers, up to 32,768 tokens")
-    assert "\x1b" not in lines[5]
-
-
-@pytest.mark.parametrize(
-    ("measured", "words"),
-    [
-        ((), "from a table"),
-        (("driver_context",), "driver measured on this machine, growth from a table"),
-        (("driver_context", "growth"), "growth: measured on this machine"),
-    ],
-)
-def test_where_the_uncounted_parts_come_from(measured: tuple[str, ...], words: str) -> None:
-    """Driver and growth say whether this machine showed them."""
-    part = DeviceMemory(
-        device="CUDA0", total_bytes=GIB, driver_context_bytes=MIB, growth_bytes=MIB,
-        measured_parts=measured,
-    )  # fmt: skip
-    assert source_text(estimated(part).estimate).endswith(words)
+    assert lines[5] == "With n_ubatch 512: 700\u00a0MiB less, at most 24 layers, tight"
+    assert lines[6].endswith("fits, at most 33 layers, up to 32,768 tokens")
+    assert "\x1b" not in lines[6]
 
 
 def test_a_split_and_a_cache_in_ram_are_estimated(

@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from itertools import product
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from app.domain.errors import ErrorInfo
@@ -20,6 +21,7 @@ from app.memory.memory import formula_device
 from app.rig.planner import plan_with
 from app.rig.process import Launch, WorkerProcess, drain, start_worker
 from tests.fakes.models import POPULAR, TINY_ARCHS, make_model, sparse_model
+from tests.fakes.published import PUBLISHED, published_model
 from tests.fakes.rpc_device import rpc_device
 
 pytestmark = pytest.mark.engine
@@ -67,6 +69,14 @@ def test_tiny_models(worker: WorkerProcess, tmp_path: Path, arch: str, kind: str
 def test_popular_shapes(worker: WorkerProcess, tmp_path: Path, name: str) -> None:
     """The same for real tensor tables up to 120B."""
     check(worker, sparse_model(tmp_path / "sparse.gguf", name))
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_shapes_that_nothing_was_fitted_on(
+    worker: WorkerProcess, tmp_path: Path, name: str
+) -> None:
+    """The same for fourteen further families."""
+    check(worker, published_model(tmp_path / "sparse.gguf", name))
 
 
 @pytest.fixture(scope="module")
@@ -159,4 +169,34 @@ def test_attention_at_the_border_of_a_hybrid(
         planned = plan_with(pair, str(model), asked)
         assert not isinstance(planned, ErrorInfo), planned
         (ours, _), (engine, _) = formula.estimate(asked), planned
+        assert ours.total_bytes == pytest.approx(engine.total_bytes, rel=0.1)
+
+
+CASES = (
+    ("GLM-4.5-Air", Settings(n_gpu_layers=2, n_ctx=16384)),  # the draft block and the output
+    ("StarCoder2-7B", Settings(n_gpu_layers=31, n_ctx=12000, n_ubatch=1024)),  # no gate
+    ("LFM2-1.2B", Settings(n_gpu_layers=17, n_ctx=65536, offload_kqv=Switch.OFF)),
+    ("Falcon-H1-7B", Settings(n_gpu_layers=2, n_ctx=65536, offload_kqv=Switch.OFF)),
+    (
+        "Qwen3-Next-80B-A3B",
+        Settings(n_gpu_layers=49, n_ctx=10240, offload_kqv=Switch.OFF, flash_attn=FlashAttn.OFF),
+    ),
+    ("DeepSeek-V2-Lite", Settings(n_gpu_layers=28, n_ctx=65536, offload_kqv=Switch.OFF)),
+)
+
+
+@pytest.mark.parametrize(("name", "asked"), CASES, ids=[name for name, _ in CASES])
+def test_what_is_peculiar_to_a_family(
+    pair: WorkerProcess, tmp_path: Path, name: str, asked: Settings
+) -> None:
+    """Draft blocks, no gate, and who attends to a cache in RAM: totals within 10 % everywhere."""
+    path = published_model(tmp_path / "sparse.gguf", name)
+    formula = Formula(read_model(path), (formula_device(SearchDevice(
+        id="RPC0", kind="remote", backend="RPC", total_bytes=GIB, free_bytes=GIB
+    )),))  # fmt: skip
+    asked = msgspec.structs.replace(asked, devices=("RPC0",))
+    planned = plan_with(pair, str(path), asked)
+    assert not isinstance(planned, ErrorInfo), planned
+    for ours, engine in zip(formula.estimate(asked), planned, strict=True):
+        assert ours.weights_bytes == engine.weights_bytes
         assert ours.total_bytes == pytest.approx(engine.total_bytes, rel=0.1)

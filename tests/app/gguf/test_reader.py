@@ -185,7 +185,7 @@ def test_model_without_first_block_cannot_be_estimated(tmp_path: Path) -> None:
         pair("general.architecture", STRING, "llama"),
         pair("llama.block_count", U32, 0),
         pair("llama.context_length", U32, 2048),
-        pair("llama.embedding_length", U32, 512),
+        pair("llama.embedding_length", U32, 8),
     ]
     content = gguf_file(pairs, [tensor("token_embd.weight", (8, 4))], bytes(128))
     spec = read_model(written(tmp_path, content))
@@ -241,6 +241,18 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "heads are words": (
         small_llama([array("llama.attention.head_count_kv", STRING, ["1"])]),
         "gguf_key_type",
+    ),
+    "a width the words do not have": (
+        gguf_file(
+            [
+                pair("general.architecture", STRING, "llama"),
+                pair("llama.block_count", U32, 1),
+                pair("llama.embedding_length", U32, 0xFFFFFFFF),
+            ],
+            [tensor("token_embd.weight", (8, 4))],
+            bytes(128),
+        ),
+        "gguf_bad_value",
     ),
     "too many layers": (
         gguf_file(

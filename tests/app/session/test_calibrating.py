@@ -4,11 +4,17 @@ import msgspec
 import pytest
 
 from app.domain.machine import EngineDevice, Gpu, GpuInfo, GpuKind, HostInfo, Machine
+from app.domain.memory import DeviceMemory
 from app.domain.settings import FlashAttn, Settings
 from app.domain.sweep import SearchDevice
 from app.domain.units import GIB, MIB
 from app.rig.footprint import Footprint
-from app.session.calibrating import known_overheads, learner
+from app.session.calibrating import (
+    known_overheads,
+    learner,
+    outdated_words,
+    overhead_words,
+)
 from app.session.opening import memory_for
 from app.store import Calibration
 from tests.fakes.shapes import a_spec, dense_tensors
@@ -108,3 +114,32 @@ def test_plain_attention_is_known_up_to_its_depth() -> None:
 def test_a_shared_pool_teaches_nothing() -> None:
     """Free memory of a GPU inside the processor is every program's."""
     assert learned(seen(), on=machine(kind=GpuKind.INTEGRATED)) == []
+
+
+@pytest.mark.parametrize(
+    ("measured", "words"),
+    [
+        ((), "from a table until a real load shows them."),
+        (("driver_context",), "measured on this machine with nvidia 580; growth: from a table."),
+        (("driver_context", "growth"), "growth: measured on this machine with nvidia 580."),
+    ],
+)
+def test_where_the_uncounted_parts_come_from(measured: tuple[str, ...], words: str) -> None:
+    """Driver and growth say whether this machine showed them, and with which driver."""
+    part = DeviceMemory(
+        device="CUDA0", total_bytes=GIB, driver_context_bytes=MIB, growth_bytes=MIB,
+        measured_parts=measured, measured_driver="nvidia 580" if measured else None,
+    )  # fmt: skip
+    assert overhead_words([part]).endswith(words)
+    assert overhead_words([DeviceMemory(device="host", total_bytes=GIB)]) == ""
+
+
+def test_an_update_is_said_until_the_next_load() -> None:
+    """What was measured with another driver is named; with the present one there is nothing."""
+    rows = learned(seen())
+    assert outdated_words(rows, machine()) == ""
+    now = machine("nvidia 600")
+    text = outdated_words(rows, now)
+    assert "nvidia 580" in text
+    assert "nvidia 600" in text
+    assert outdated_words([*rows, *learned(seen(), on=now)], now) == ""

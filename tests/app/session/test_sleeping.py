@@ -112,6 +112,20 @@ def test_what_was_learned_of_a_card_counts_while_it_sleeps(session: Session, tin
     assert gpu.measured_parts == ("driver_context", "growth")
 
 
+def test_windows_budget_bounds_a_card_that_no_engine_was_asked_for() -> None:
+    """One program gets no more than the budget, however much of the card is free."""
+    info = GpuInfo(
+        probe="dxgi", luid="1", name="GeForce", vendor="nvidia", kind=GpuKind.DISCRETE,
+        vram_total_bytes=8 << 30, vram_budget_bytes=7 << 30,
+    )  # fmt: skip
+    machine = Machine(host=HostInfo(os="windows"), gpus=(Gpu(key=info.key, info=info),))
+    awake = GpuSample(
+        key=info.key, t_ns=0, power_state=PowerState.AWAKE, vram_free_bytes=(8 << 30) - 1
+    )
+    (device,), unread = probed_devices(machine, Readings({info.key: awake}))
+    assert (device.total_bytes, device.free_bytes, unread) == (8 << 30, 7 << 30, {})
+
+
 def test_a_sleeping_card_of_known_size_is_empty() -> None:
     """It sleeps because nobody uses it: all of it counts as free, and it has a verdict."""
     info = GpuInfo(
