@@ -6,6 +6,7 @@ import msgspec
 
 from app.domain.settings import FlashAttn, LoadMode, Settings
 from app.domain.sweep import Reason, SweepResult
+from app.sweep.compare import difference
 from app.sweep.points import Point
 from app.sweep.reasons_time import reason
 from app.sweep.search import Search
@@ -41,6 +42,7 @@ def _kv(search: Search, winner: Point) -> Iterator[Reason]:
         return
     rival, gain = others[0], gain_pct(winner, others[0])
     if kind == "f16":
+        # a decision by rule: whether the two are told apart does not matter
         yield reason(
             "kv_kept",
             type_k=kind,
@@ -48,20 +50,28 @@ def _kv(search: Search, winner: Point) -> Iterator[Reason]:
             gain_pct=-gain,
             trial=rival.indices[-1] + 1,
         )
-    else:
+    elif told_apart(winner, rival):
         yield reason("kv_chosen", type_k=kind, instead=rival.settings.type_k, gain_pct=gain)
 
 
 def against(search: Search, winner: Point, **changes: object) -> float | None:
-    """Return how much slower the winner is with ``changes``, per cent, where that was timed."""
+    """Return how much slower the winner is with ``changes``, per cent.
+
+    ``None`` where that was not timed, or where measurement does not tell the two apart.
+    """
     other = search.points().get(msgspec.structs.replace(winner.settings, **changes))
     if other is not None and other.request is not None:
-        return gain_pct(winner, other)
+        return gain_pct(winner, other) if told_apart(winner, other) else None
     own = search.screened(winner.settings)
     other = search.screened(msgspec.structs.replace(winner.settings, **changes))
     if own is None or other is None or other.request is None or own.request is None:
         return None
     return gain_pct(own, other)
+
+
+def told_apart(winner: Point, other: Point) -> bool:
+    """Whether ``other`` is slower than ``winner`` beyond what measurement can blur."""
+    return difference(winner, other).low > 0
 
 
 def gain_pct(winner: Point, other: Point) -> float:
