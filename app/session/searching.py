@@ -17,7 +17,7 @@ from app.rig.process import Launch
 from app.rig.replay import ReplayRig
 from app.rig.replay_check import read_replay
 from app.session.check import CommandChecked, and_check, check_command
-from app.session.draft import DraftTried, need_of, try_draft
+from app.session.draft import DraftTried, keep_draft, need_of, try_draft
 from app.session.evidence import Looking, RamRead, with_evidence
 from app.session.opening import Bounds, Learned, open_rig
 from app.session.tuning import Tuning, advised, follow, with_reserve
@@ -92,7 +92,9 @@ def search_and_try(
             return
         if extras.draft is not None:
             need = need_of(extras.drafter, place.machine, request.devices)
-            yield (yield from try_draft(extras.draft, extras.drafter, need, result, rig))
+            tried = yield from try_draft(extras.drafter, need, result, rig)
+            keep_draft(tried.result, result, place.store)
+            yield tried
         if extras.command is not None:
             yield from check_command(extras.command, plan, result, rig, cancel)
     finally:
