@@ -3,10 +3,11 @@
     python benchmarks/exhaustive.py MODEL REPLAY [--minutes 8] [--json FILE]
 
 Runs ``tune`` (quick), then a sweep of what it may choose from with the same workload: threads,
-batches, flash attention and load modes on the CPU, and layers on each device the engine sees (a
-software device gets a short workload: it is many times slower). The two best are then measured in
-turns; the regret is how much longer a request takes with the search's answer. ``REPLAY`` (ending in
-.json or .json.gz) lets ``tune --replay`` run against the sweep.
+batches, flash attention and load modes on the CPU; on each device the engine sees layers, and with
+experts also expert layers in RAM, with the largest placement that fits and the next one, which does
+not (a software device gets a short workload: it is many times slower). The two best are then
+measured in turns; the regret is how much longer a request takes with the search's answer. REPLAY
+(ending in .json or .json.gz) lets ``tune --replay`` run against the sweep.
 """
 
 import argparse
@@ -30,6 +31,7 @@ from app.rig.process import Launch
 from app.rig.replay_file import write_replay
 from app.session import Session
 from app.session.opening import open_rig
+from app.sweep.ladder import Bounds, Rung, expert_ladder, layer_ladder
 from app.sweep.points import Point, build_points, demand
 from app.sweep.record import recorded
 from app.sweep.stats import paired_difference
@@ -48,6 +50,7 @@ def main() -> None:
     parser.add_argument("model", type=Path)
     parser.add_argument("replay", type=Path)
     parser.add_argument("--minutes", type=float, default=8.0, help="for the sweep")
+    parser.add_argument("--n-ubatch", default="128,512,2048", help="batches to sweep on the CPU")
     parser.add_argument("--json", type=Path, help="also write the figures here")
     args = parser.parse_args()
     with closing(Session(registry)) as session:
@@ -61,7 +64,9 @@ def main() -> None:
         rig, _ = open_rig(spec, session.machine(wake=True), Launch())
         with closing(rig):
             sweep = Sweep(rig, time.monotonic() + 60 * args.minutes)
-            sweep.run(grid(plan, best.settings), workload)
+            bounds = Bounds(rig.dry_run, None)
+            sizes = tuple(int(n) for n in args.n_ubatch.split(","))
+            sweep.run(grid(plan, best.settings, bounds, sizes), workload)
             rival = sweep.best(plan, workload)
             figures = duel(sweep, plan, workload, best.settings, rival)
     write_replay(recorded(plan, [*result.trials, *sweep.trials], sweep.dry_runs), args.replay)
@@ -96,23 +101,37 @@ def search(session: Session, model: Path) -> tuple[SweepPlan, SweepResult]:
     return plan, result
 
 
-def grid(plan: SweepPlan, base: Settings) -> Iterator[Settings]:
+def grid(
+    plan: SweepPlan, base: Settings, bounds: Bounds, sizes: tuple[int, ...]
+) -> Iterator[Settings]:
     """Yield everything worth measuring, by load."""
-    n_layer = plan.space.model.n_layer
     cpu = msgspec.structs.replace(base, n_gpu_layers=0, n_cpu_moe=0, devices=())
-    yield from on_the_cpu(plan, msgspec.structs.replace(cpu, load_mode=LoadMode.MMAP))
+    yield from on_the_cpu(plan, msgspec.structs.replace(cpu, load_mode=LoadMode.MMAP), sizes)
     for device in plan.space.devices:
-        for layers in sorted({0, n_layer // 4, n_layer // 2, n_layer, n_layer + 1}):
-            yield msgspec.structs.replace(cpu, devices=(device.id,), n_gpu_layers=layers)
-    yield from on_the_cpu(plan, msgspec.structs.replace(cpu, load_mode=LoadMode.NONE))
+        there = msgspec.structs.replace(cpu, devices=(device.id,))
+        for ladder in (
+            expert_ladder(SweepRequest(), plan.space),
+            layer_ladder(SweepRequest(), plan.space),
+        ):
+            yield from (rung.of(there) for rung in around_the_bound(ladder, there, bounds))
+    yield from on_the_cpu(plan, msgspec.structs.replace(cpu, load_mode=LoadMode.NONE), sizes)
 
 
-def on_the_cpu(plan: SweepPlan, base: Settings) -> Iterator[Settings]:
+def around_the_bound(ladder: tuple[Rung, ...], base: Settings, bounds: Bounds) -> tuple[Rung, ...]:
+    """Return the rungs at the quarters of what fits, the largest that does, and the next one."""
+    top = bounds.largest(ladder, base)
+    if top is None:
+        return ()
+    indices = {top * quarter // 4 for quarter in range(5)} | {min(top + 1, len(ladder) - 1)}
+    return tuple(ladder[i] for i in sorted(indices))
+
+
+def on_the_cpu(plan: SweepPlan, base: Settings, sizes: tuple[int, ...]) -> Iterator[Settings]:
     """Yield every combination of threads, flash attention and batch."""
     host = plan.space.host
     for n_threads in sorted({1, host.cores_physical, host.cores_logical}):
         for flash_attn in (FlashAttn.ON, FlashAttn.OFF):
-            for n_ubatch in (128, 512, 2048):
+            for n_ubatch in sizes:
                 yield msgspec.structs.replace(
                     base, n_threads=n_threads, n_threads_batch=n_threads,
                     flash_attn=flash_attn, n_ubatch=n_ubatch,
@@ -132,12 +151,12 @@ class Sweep:
         self.left_out: list[str] = []
 
     def run(self, configurations: Iterator[Settings], workload: Workload) -> None:
-        """Measure each that fits; on a software device with a short workload."""
+        """Measure each, on a software device with a short workload."""
         devices = {d.id: d.kind for d in self._rig.space().devices}
         for settings in configurations:
             need = self.dry_runs[settings] = self._rig.dry_run(settings)
-            if any(d.free_bytes is not None and d.total_bytes > d.free_bytes for d in need.devices):
-                self.left_out.append(f"does not fit: {settings.n_gpu_layers} layers")
+            if need.note is not None:
+                self.left_out.append(f"refused: {settings.n_gpu_layers} layers")
                 continue
             if time.monotonic() > self._deadline_s:
                 self.left_out.append(f"no time: {settings.n_gpu_layers} layers")
@@ -199,7 +218,8 @@ def say(trial: Trial) -> None:
     ]
     label = OUTCOMES[trial.outcome].label
     print(
-        f"{trial.request.stage}: {s.n_gpu_layers} layers {','.join(s.devices) or 'CPU'}, "
+        f"{trial.request.stage}: {s.n_gpu_layers} layers ({s.n_cpu_moe} expert layers in RAM) "
+        f"{','.join(s.devices) or 'CPU'} {trial.device_bytes}, "
         f"{s.n_threads} threads, ub {s.n_ubatch}, fa {s.flash_attn}, {s.load_mode}, "
         f"pp{work.n_prompt} tg{work.n_gen} @ d{work.depth}: {label}, tok/s {speeds}",
         flush=True,

@@ -14,6 +14,7 @@ cpu_leads            gain_pct
 prompt_on_gpu        gain_pct
 device_slower        device, tok_s, best_tok_s, trial
 software_not_tried   device
+device_too_full      device, free_mib
 devices_worth        devices, gib, change_pct
 split_chosen         tensor_split, gain_pct
 gpu_gain             factor
@@ -224,6 +225,9 @@ def _devices(search: Search, winner: Point, result: SweepResult) -> Iterator[Rea
     for device in search.plan.space.devices:
         if device.kind == "software" and not any(device.id in group for group in looked):
             yield reason("software_not_tried", device=device.id)
+        if device.id in search.plan.too_full:
+            free = _mib(device.free_bytes)
+            yield reason("device_too_full", device=device.id, free_mib=free)
 
 
 def _worth(search: Search, winner: Point, result: SweepResult) -> Iterator[Reason]:
