@@ -11,7 +11,7 @@ from app.advice.rules import plan_findings
 from app.domain.events import SweepEvent, SweepFinished
 from app.domain.machine import HostInfo, Machine
 from app.domain.model import ModelSpec
-from app.domain.sweep import SweepPlan, SweepRequest, SweepResult
+from app.domain.sweep import SweepPlan, SweepRequest, SweepResult, SweepStatus
 from app.export import Command
 from app.rig.process import Launch
 from app.rig.replay import ReplayRig
@@ -90,6 +90,8 @@ def search_and_try(
             yield event
         if result is None or cancel.is_set():
             return
+        if result.status is SweepStatus.FAILED and result.recommended is not None:
+            return  # something ended it from outside: nothing can be compared any more
         if extras.draft is not None:
             need = need_of(extras.drafter, place.machine, request.devices)
             tried = yield from try_draft(extras.drafter, need, result, rig)
