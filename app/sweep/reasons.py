@@ -6,30 +6,30 @@ code                 data
 everything_on_gpu    n_gpu_layers, left_mib
 layers_bound         n_gpu_layers, everything, missing_mib, headroom_mib
 experts_on_cpu       n_cpu_moe, n_layer
-experts_beat_layers  gain_pct
-layers_beat_experts  gain_pct
+experts_beat_layers  gain_pct, trial
+layers_beat_experts  gain_pct, trial
 out_of_memory_seen   n_gpu_layers, n_cpu_moe, n_failed
 spill_seen           n_gpu_layers, growth_mib, loss_pct, trial
-cpu_leads            gain_pct
-prompt_on_gpu        gain_pct
+cpu_leads            gain_pct, trial
+prompt_on_gpu        gain_pct, trial
 device_slower        device, tok_s, best_tok_s, trial
 software_not_tried   device
 device_too_full      device, free_mib
 devices_worth        devices, gib, change_pct
-split_chosen         tensor_split, gain_pct
+split_chosen         tensor_split, gain_pct, trial
 gpu_gain             factor
-auto_fit_gain        gain_pct, n_gpu_layers
-auto_fit_close       gain_pct, n_gpu_layers
+auto_fit_gain        gain_pct, n_gpu_layers, trial
+auto_fit_close       gain_pct, n_gpu_layers, trial
 auto_fit_equal       n_gpu_layers
 auto_fit_barred      n_gpu_layers, gain_pct
-threads_chosen       n_threads, instead, gain_pct
-ubatch_chosen        n_ubatch, instead, gain_pct
-flash_attn_off       gain_pct
-flash_attn_on        gain_pct
-kv_chosen            type_k, instead, gain_pct
+threads_chosen       n_threads, instead, gain_pct, trial
+ubatch_chosen        n_ubatch, instead, gain_pct, trial
+flash_attn_off       gain_pct, trial
+flash_attn_on        gain_pct, trial
+kv_chosen            type_k, instead, gain_pct, trial
 kv_kept              type_k, rejected, gain_pct, trial
-load_mode_none       gain_pct
-load_mode_mmap       gain_pct
+load_mode_none       gain_pct, trial
+load_mode_mmap       gain_pct, trial
 token_time           total_ms, gpu_ms, ram_ms, context_ms, depth
 token_time_ram       total_ms, ram_ms, context_ms, depth
 ram_share            share_pct, n_ram_layers
@@ -65,7 +65,7 @@ from app.domain.units import GIB, MIB
 from app.sweep.context import floor_tok_s
 from app.sweep.ladder import HOST, rung_of
 from app.sweep.points import Point, is_disturbed
-from app.sweep.reasons_knobs import against, explain_knobs, gain_pct, told_apart
+from app.sweep.reasons_knobs import against, behind, explain_knobs, gain_pct, told_apart
 from app.sweep.reasons_rivals import explain_next_best, explain_references
 from app.sweep.reasons_time import explain_time, reason
 from app.sweep.search import Search
@@ -169,7 +169,7 @@ def _against_other_ladder(search: Search, winner: Point) -> Iterator[Reason]:
     ]
     if others and told_apart(winner, others[0]):
         code = "experts_beat_layers" if has_experts else "layers_beat_experts"
-        yield reason(code, gain_pct=gain_pct(winner, others[0]))
+        yield reason(code, **behind(winner, others[0]))
 
 
 def _surprises(search: Search, winner: Point, result: SweepResult) -> Iterator[Reason]:
@@ -249,10 +249,9 @@ def _worth(search: Search, winner: Point, result: SweepResult) -> Iterator[Reaso
                     gib=round(sum(free[d] for d in added) / GIB, 1),
                     change_pct=f"{change:+d}",
                 )
-    if winner.settings.tensor_split:
-        gain = against(search, winner, tensor_split="")
-        if gain is not None:
-            yield reason("split_chosen", tensor_split=winner.settings.tensor_split, gain_pct=gain)
+    split = winner.settings.tensor_split
+    if split and (rejected := against(search, winner, tensor_split="")):
+        yield reason("split_chosen", tensor_split=split, **rejected)
 
 
 def _decode_tok_s(trial: Trial) -> float | None:

@@ -7,7 +7,7 @@ from app.domain.sweep import Reason, Recommended, SweepResult
 from app.sweep.compare import difference
 from app.sweep.pick import undecided_rival
 from app.sweep.points import Point
-from app.sweep.reasons_knobs import gain_pct, told_apart
+from app.sweep.reasons_knobs import behind, gain_pct, told_apart
 from app.sweep.reasons_time import reason
 from app.sweep.search import Search
 
@@ -40,18 +40,18 @@ def _against_cpu(search: Search, winner: Point, cpu: Point | None) -> Iterator[R
     if not at.n_gpu_layers and not at.devices:
         rivals = [p for p in search.clean() if p.settings.n_gpu_layers]
         if rivals and told_apart(winner, rivals[0]):
-            yield reason("cpu_leads", gain_pct=gain_pct(winner, rivals[0]))
+            yield reason("cpu_leads", **behind(winner, rivals[0]))
     elif told_apart(winner, cpu) and at.n_gpu_layers:
         yield reason("gpu_gain", factor=round(cpu.request_s / winner.request_s, 2))
     elif told_apart(winner, cpu):
-        yield reason("prompt_on_gpu", gain_pct=gain_pct(winner, cpu))
+        yield reason("prompt_on_gpu", **behind(winner, cpu))
 
 
 def _against_auto_fit(search: Search, winner: Point, auto: Point) -> Reason:
     gain, layers = gain_pct(winner, auto), auto.settings.n_gpu_layers
     if round(gain) > 0:
         code = "auto_fit_gain" if told_apart(winner, auto) else "auto_fit_close"
-        return reason(code, gain_pct=gain, n_gpu_layers=layers)
+        return reason(code, n_gpu_layers=layers, **behind(winner, auto))
     if round(gain) < 0 and not search.may_win(auto.settings):
         return reason("auto_fit_barred", n_gpu_layers=layers, gain_pct=gain_pct(auto, winner))
     return reason("auto_fit_equal", n_gpu_layers=layers)

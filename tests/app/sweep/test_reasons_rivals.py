@@ -61,7 +61,9 @@ def test_what_is_not_told_apart_is_no_gain() -> None:
 def test_what_is_told_apart_is_a_gain() -> None:
     """The same 5 % without noise are a gain, and nothing is left open."""
     reasons = told(a_trial(ON, 0.1, QUIET, 1), a_trial(OFF, 0.105, QUIET, 1))
-    assert reasons["flash_attn_on"].data["gain_pct"] == pytest.approx(5)
+    gain = reasons["flash_attn_on"].data
+    assert gain["gain_pct"] == pytest.approx(5)
+    assert gain["trial"] == 2
     assert "not_separated" not in reasons
 
 
