@@ -38,8 +38,8 @@ from app.sweep.stats import paired_difference
 from probes import registry
 
 SHORT = Workload(n_prompt=32, n_gen=8)
-PAIRS = 3
-REPS = 3
+PAIRS, DUEL_REPS = 3, 3
+ROUNDS = 3  # of the whole grid, one pass each: what the host does meanwhile meets every one alike
 
 
 def main() -> None:
@@ -66,7 +66,7 @@ def main() -> None:
             sweep = Sweep(rig, time.monotonic() + 60 * args.minutes)
             bounds = Bounds(rig.dry_run, None)
             sizes = tuple(int(n) for n in args.n_ubatch.split(","))
-            sweep.run(grid(plan, best.settings, bounds, sizes), workload)
+            sweep.run(tuple(grid(plan, best.settings, bounds, sizes)), workload)
             rival = sweep.best(plan, workload)
             figures = duel(sweep, plan, workload, best.settings, rival)
     write_replay(recorded(plan, [*result.trials, *sweep.trials], sweep.dry_runs), args.replay)
@@ -118,12 +118,12 @@ def grid(
 
 
 def around_the_bound(ladder: tuple[Rung, ...], base: Settings, bounds: Bounds) -> tuple[Rung, ...]:
-    """Return the rungs at the quarters of what fits, the largest that does, and the next one."""
+    """Return the largest rung that fits, the next one, and the quarters below."""
     top = bounds.largest(ladder, base)
     if top is None:
         return ()
-    indices = {top * quarter // 4 for quarter in range(5)} | {min(top + 1, len(ladder) - 1)}
-    return tuple(ladder[i] for i in sorted(indices))
+    indices = [top, min(top + 1, len(ladder) - 1), *(top * part // 4 for part in (3, 2, 1, 0))]
+    return tuple(ladder[i] for i in dict.fromkeys(indices))
 
 
 def on_the_cpu(plan: SweepPlan, base: Settings, sizes: tuple[int, ...]) -> Iterator[Settings]:
@@ -150,26 +150,33 @@ class Sweep:
         self.n_configurations = 0
         self.left_out: list[str] = []
 
-    def run(self, configurations: Iterator[Settings], workload: Workload) -> None:
-        """Measure each, on a software device with a short workload."""
+    def run(self, configurations: tuple[Settings, ...], workload: Workload) -> None:
+        """Measure each, in rounds; on a software device once, with a short workload."""
         devices = {d.id: d.kind for d in self._rig.space().devices}
+        slow = [s for s in configurations if any(devices[d] == "software" for d in s.devices)]
+        now_s = time.monotonic()
+        self._round(slow, SHORT, now_s + (self._deadline_s - now_s) / 2)
+        for _ in range(ROUNDS):
+            rest = [s for s in configurations if s not in slow]
+            self._round(rest, workload, self._deadline_s)
+        self.n_configurations = len({t.request.settings for t in self.trials})
+
+    def _round(self, configurations: list[Settings], work: Workload, until_s: float) -> None:
         for settings in configurations:
             need = self.dry_runs[settings] = self._rig.dry_run(settings)
             if need.note is not None:
                 self.left_out.append(f"refused: {settings.n_gpu_layers} layers")
                 continue
-            if time.monotonic() > self._deadline_s:
+            if time.monotonic() > until_s:
                 self.left_out.append(f"no time: {settings.n_gpu_layers} layers")
                 continue
-            is_software = any(devices[d] == "software" for d in settings.devices)
-            self.measure(settings, SHORT if is_software else workload)
-            self.n_configurations += 1
+            self.measure(settings, work)
 
-    def measure(self, settings: Settings, workload: Workload) -> Trial:
-        """Run one trial."""
+    def measure(self, settings: Settings, workload: Workload, reps: int = 1) -> Trial:
+        """Run one trial of ``reps`` passes."""
         request = TrialRequest(
             stage="exhaustive", settings=settings, workload=workload,
-            min_reps=REPS, max_reps=REPS, max_s=20,
+            min_reps=reps, max_reps=reps, max_s=20,
         )  # fmt: skip
         *_, last = self._rig.run_trial(request)
         assert isinstance(last, TrialFinished)
@@ -197,7 +204,8 @@ def duel(
     for number in range(PAIRS):
         order = [("ours", ours), ("best", theirs)]
         for who, settings in order if number % 2 == 0 else reversed(order):
-            point = build_points([sweep.measure(settings, workload)], workload, demand(plan))
+            trial = sweep.measure(settings, workload, DUEL_REPS)
+            point = build_points([trial], workload, demand(plan))
             seconds[who].append(next(iter(point.values())).request_s)
     gap = paired_difference(seconds["best"], seconds["ours"])
     spread = {w: round((max(s) - min(s)) / min(s), 4) for w, s in seconds.items()}
