@@ -12,6 +12,7 @@ measured in turns; the regret is how much longer a request takes with the search
 
 import argparse
 import json
+import math
 import threading
 import time
 from collections.abc import Iterator
@@ -207,6 +208,8 @@ def duel(
             trial = sweep.measure(settings, workload, DUEL_REPS)
             point = build_points([trial], workload, demand(plan))
             seconds[who].append(next(iter(point.values())).request_s)
+    if not all(math.isfinite(v) for found in seconds.values() for v in found):
+        return {"regret": None, "why": "a trial of the comparison failed", "request_s": seconds}
     gap = paired_difference(seconds["best"], seconds["ours"])
     spread = {w: round((max(s) - min(s)) / min(s), 4) for w, s in seconds.items()}
     return {
