@@ -3,14 +3,16 @@
     python benchmarks/exhaustive.py MODEL REPLAY [--minutes 8] [--json FILE]
 
 Runs ``tune`` (quick), then a sweep of what it may choose from with the same workload: threads,
-batches, flash attention and load modes on the CPU, and layers on each device the engine sees (a
-software device gets a short workload: it is many times slower). The two best are then measured in
-turns; the regret is how much longer a request takes with the search's answer. ``REPLAY`` (ending in
-.json or .json.gz) lets ``tune --replay`` run against the sweep.
+batches, flash attention and load modes on the CPU; on each device the engine sees layers, and with
+experts also expert layers in RAM, with the largest placement that fits and the next one, which does
+not (a software device gets a short workload: it is many times slower). The two best are then
+measured in turns; the regret is how much longer a request takes with the search's answer. REPLAY
+(ending in .json or .json.gz) lets ``tune --replay`` run against the sweep.
 """
 
 import argparse
 import json
+import math
 import threading
 import time
 from collections.abc import Iterator
@@ -30,14 +32,15 @@ from app.rig.process import Launch
 from app.rig.replay_file import write_replay
 from app.session import Session
 from app.session.opening import open_rig
+from app.sweep.ladder import Bounds, Rung, expert_ladder, layer_ladder
 from app.sweep.points import Point, build_points, demand
 from app.sweep.record import recorded
 from app.sweep.stats import paired_difference
 from probes import registry
 
 SHORT = Workload(n_prompt=32, n_gen=8)
-PAIRS = 3
-REPS = 3
+PAIRS, DUEL_REPS = 3, 3
+ROUNDS = 3  # of the whole grid, one pass each: what the host does meanwhile meets every one alike
 
 
 def main() -> None:
@@ -48,6 +51,7 @@ def main() -> None:
     parser.add_argument("model", type=Path)
     parser.add_argument("replay", type=Path)
     parser.add_argument("--minutes", type=float, default=8.0, help="for the sweep")
+    parser.add_argument("--n-ubatch", default="128,512,2048", help="batches to sweep on the CPU")
     parser.add_argument("--json", type=Path, help="also write the figures here")
     args = parser.parse_args()
     with closing(Session(registry)) as session:
@@ -61,7 +65,9 @@ def main() -> None:
         rig, _ = open_rig(spec, session.machine(wake=True), Launch())
         with closing(rig):
             sweep = Sweep(rig, time.monotonic() + 60 * args.minutes)
-            sweep.run(grid(plan, best.settings), workload)
+            bounds = Bounds(rig.dry_run, None)
+            sizes = tuple(int(n) for n in args.n_ubatch.split(","))
+            sweep.run(tuple(grid(plan, best.settings, bounds, sizes)), workload)
             rival = sweep.best(plan, workload)
             figures = duel(sweep, plan, workload, best.settings, rival)
     write_replay(recorded(plan, [*result.trials, *sweep.trials], sweep.dry_runs), args.replay)
@@ -96,23 +102,37 @@ def search(session: Session, model: Path) -> tuple[SweepPlan, SweepResult]:
     return plan, result
 
 
-def grid(plan: SweepPlan, base: Settings) -> Iterator[Settings]:
+def grid(
+    plan: SweepPlan, base: Settings, bounds: Bounds, sizes: tuple[int, ...]
+) -> Iterator[Settings]:
     """Yield everything worth measuring, by load."""
-    n_layer = plan.space.model.n_layer
     cpu = msgspec.structs.replace(base, n_gpu_layers=0, n_cpu_moe=0, devices=())
-    yield from on_the_cpu(plan, msgspec.structs.replace(cpu, load_mode=LoadMode.MMAP))
+    yield from on_the_cpu(plan, msgspec.structs.replace(cpu, load_mode=LoadMode.MMAP), sizes)
     for device in plan.space.devices:
-        for layers in sorted({0, n_layer // 4, n_layer // 2, n_layer, n_layer + 1}):
-            yield msgspec.structs.replace(cpu, devices=(device.id,), n_gpu_layers=layers)
-    yield from on_the_cpu(plan, msgspec.structs.replace(cpu, load_mode=LoadMode.NONE))
+        there = msgspec.structs.replace(cpu, devices=(device.id,))
+        for ladder in (
+            expert_ladder(SweepRequest(), plan.space),
+            layer_ladder(SweepRequest(), plan.space),
+        ):
+            yield from (rung.of(there) for rung in around_the_bound(ladder, there, bounds))
+    yield from on_the_cpu(plan, msgspec.structs.replace(cpu, load_mode=LoadMode.NONE), sizes)
 
 
-def on_the_cpu(plan: SweepPlan, base: Settings) -> Iterator[Settings]:
+def around_the_bound(ladder: tuple[Rung, ...], base: Settings, bounds: Bounds) -> tuple[Rung, ...]:
+    """Return the largest rung that fits, the next one, and the quarters below."""
+    top = bounds.largest(ladder, base)
+    if top is None:
+        return ()
+    indices = [top, min(top + 1, len(ladder) - 1), *(top * part // 4 for part in (3, 2, 1, 0))]
+    return tuple(ladder[i] for i in dict.fromkeys(indices))
+
+
+def on_the_cpu(plan: SweepPlan, base: Settings, sizes: tuple[int, ...]) -> Iterator[Settings]:
     """Yield every combination of threads, flash attention and batch."""
     host = plan.space.host
     for n_threads in sorted({1, host.cores_physical, host.cores_logical}):
         for flash_attn in (FlashAttn.ON, FlashAttn.OFF):
-            for n_ubatch in (128, 512, 2048):
+            for n_ubatch in sizes:
                 yield msgspec.structs.replace(
                     base, n_threads=n_threads, n_threads_batch=n_threads,
                     flash_attn=flash_attn, n_ubatch=n_ubatch,
@@ -131,26 +151,33 @@ class Sweep:
         self.n_configurations = 0
         self.left_out: list[str] = []
 
-    def run(self, configurations: Iterator[Settings], workload: Workload) -> None:
-        """Measure each that fits; on a software device with a short workload."""
+    def run(self, configurations: tuple[Settings, ...], workload: Workload) -> None:
+        """Measure each, in rounds; on a software device once, with a short workload."""
         devices = {d.id: d.kind for d in self._rig.space().devices}
+        slow = [s for s in configurations if any(devices[d] == "software" for d in s.devices)]
+        now_s = time.monotonic()
+        self._round(slow, SHORT, now_s + (self._deadline_s - now_s) / 2)
+        for _ in range(ROUNDS):
+            rest = [s for s in configurations if s not in slow]
+            self._round(rest, workload, self._deadline_s)
+        self.n_configurations = len({t.request.settings for t in self.trials})
+
+    def _round(self, configurations: list[Settings], work: Workload, until_s: float) -> None:
         for settings in configurations:
             need = self.dry_runs[settings] = self._rig.dry_run(settings)
-            if any(d.free_bytes is not None and d.total_bytes > d.free_bytes for d in need.devices):
-                self.left_out.append(f"does not fit: {settings.n_gpu_layers} layers")
+            if need.note is not None:
+                self.left_out.append(f"refused: {settings.n_gpu_layers} layers")
                 continue
-            if time.monotonic() > self._deadline_s:
+            if time.monotonic() > until_s:
                 self.left_out.append(f"no time: {settings.n_gpu_layers} layers")
                 continue
-            is_software = any(devices[d] == "software" for d in settings.devices)
-            self.measure(settings, SHORT if is_software else workload)
-            self.n_configurations += 1
+            self.measure(settings, work)
 
-    def measure(self, settings: Settings, workload: Workload) -> Trial:
-        """Run one trial."""
+    def measure(self, settings: Settings, workload: Workload, reps: int = 1) -> Trial:
+        """Run one trial of ``reps`` passes."""
         request = TrialRequest(
             stage="exhaustive", settings=settings, workload=workload,
-            min_reps=REPS, max_reps=REPS, max_s=20,
+            min_reps=reps, max_reps=reps, max_s=20,
         )  # fmt: skip
         *_, last = self._rig.run_trial(request)
         assert isinstance(last, TrialFinished)
@@ -178,8 +205,11 @@ def duel(
     for number in range(PAIRS):
         order = [("ours", ours), ("best", theirs)]
         for who, settings in order if number % 2 == 0 else reversed(order):
-            point = build_points([sweep.measure(settings, workload)], workload, demand(plan))
+            trial = sweep.measure(settings, workload, DUEL_REPS)
+            point = build_points([trial], workload, demand(plan))
             seconds[who].append(next(iter(point.values())).request_s)
+    if not all(math.isfinite(v) for found in seconds.values() for v in found):
+        return {"regret": None, "why": "a trial of the comparison failed", "request_s": seconds}
     gap = paired_difference(seconds["best"], seconds["ours"])
     spread = {w: round((max(s) - min(s)) / min(s), 4) for w, s in seconds.items()}
     return {
@@ -199,7 +229,8 @@ def say(trial: Trial) -> None:
     ]
     label = OUTCOMES[trial.outcome].label
     print(
-        f"{trial.request.stage}: {s.n_gpu_layers} layers {','.join(s.devices) or 'CPU'}, "
+        f"{trial.request.stage}: {s.n_gpu_layers} layers ({s.n_cpu_moe} expert layers in RAM) "
+        f"{','.join(s.devices) or 'CPU'} {trial.device_bytes}, "
         f"{s.n_threads} threads, ub {s.n_ubatch}, fa {s.flash_attn}, {s.load_mode}, "
         f"pp{work.n_prompt} tg{work.n_gen} @ d{work.depth}: {label}, tok/s {speeds}",
         flush=True,

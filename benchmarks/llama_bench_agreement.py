@@ -4,7 +4,8 @@ r"""RigTune's own measurement beside llama-bench of the same sources, in turns, 
 
 Both are fed by the same libraries: llama-bench is started with those of this environment, so that
 only the programs differ. Each pass is a process of its own; the order changes from pair to pair.
-The ratio is ours over theirs, the interval that of the paired differences (app.sweep.stats).
+The ratio is ours over theirs, the interval that of the paired differences (app.sweep.stats). The
+control is llama-bench over itself in the same turns: what lies within its interval is the host.
 llama-bench warms up once and its first prefill pass is still cold (ours warms up twice): left out.
 
 Built from the sources of the binding, with the flags of our own build, it takes about six
@@ -40,6 +41,7 @@ from app.sweep.stats import paired_difference
 
 GOAL_FRAC = 0.03
 PHASES = ("prefill", "decode")
+WHO = ("ours", "theirs", "again")
 Passes = dict[str, list[float]]
 
 
@@ -63,22 +65,27 @@ def compare(args: argparse.Namespace, bench: Path) -> int:
     pairs = []
     for number in range(args.pairs):
         load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
-        order = ("ours", "theirs") if number % 2 == 0 else ("theirs", "ours")
+        turn = number % len(WHO)
+        order = WHO[turn:] + WHO[:turn]
         pair: dict[str, Any] = {"load": round(load, 2)}
         for who in order:
             pair[who] = ours(spec, settings, args) if who == "ours" else theirs(bench, args)
         pairs.append(pair)
-        seen = {p: [round(1 / median(pair[w][p]), 2) for w in ("ours", "theirs")] for p in PHASES}
-        print(f"pair {number + 1} (load {load:.1f}), tok/s ours, theirs: {seen}", flush=True)
-    result = {phase: ratio(pairs, phase) for phase in PHASES}
-    for phase, found in result.items():
-        print(
-            f"{phase}: ratio {found['median']:.3f} ({found['low']:.3f} to {found['high']:.3f}), "
-            f"spread ours {found['spread_ours']:.3f}, theirs {found['spread_theirs']:.3f}"
-        )
+        seen = {p: [round(1 / median(pair[w][p]), 2) for w in WHO] for p in PHASES}
+        print(f"pair {number + 1} (load {load:.1f}), tok/s {', '.join(WHO)}: {seen}", flush=True)
+    result = {phase: ratio(pairs, phase, "ours", "theirs") for phase in PHASES}
+    control = {phase: ratio(pairs, phase, "again", "theirs") for phase in PHASES}
+    for phase in PHASES:
+        for what, found in (("ratio", result[phase]), ("control", control[phase])):
+            print(
+                f"{phase}: {what} {found['median']:.3f} ({found['low']:.3f} to "
+                f"{found['high']:.3f}), spread {found['spread']:.3f}, theirs "
+                f"{found['spread_theirs']:.3f}"
+            )
     print(f"goal: within {GOAL_FRAC:.0%} of 1")
     if args.json:
-        document = {"model": spec.name, "threads": args.threads, "pairs": pairs, "ratio": result}
+        document = {"model": spec.name, "threads": args.threads, "pairs": pairs}
+        document |= {"ratio": result, "control": control}
         args.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     missed = any(f["low"] > 1 + GOAL_FRAC or f["high"] < 1 - GOAL_FRAC for f in result.values())
     return 1 if missed else 0
@@ -166,17 +173,17 @@ def engine_folders() -> tuple[Path, Path]:
     return libraries, backends
 
 
-def ratio(pairs: list[dict[str, Any]], phase: str) -> dict[str, Any]:
-    """Return our speed over theirs with the interval of the paired differences."""
-    mine = [median(p["ours"][phase]) for p in pairs]
-    other = [median(p["theirs"][phase]) for p in pairs]
-    found = paired_difference(mine, other)  # how much longer theirs takes = our speed over theirs
+def ratio(pairs: list[dict[str, Any]], phase: str, one: str, two: str) -> dict[str, Any]:
+    """Return the speed of ``one`` over that of ``two`` with the paired differences' interval."""
+    mine = [median(p[one][phase]) for p in pairs]
+    other = [median(p[two][phase]) for p in pairs]
+    found = paired_difference(mine, other)  # how much longer two takes = one's speed over two's
     return {
         "ratios": [round(b / a, 4) for a, b in zip(mine, other, strict=True)],
         "median": 1 + found.median,
         "low": 1 + found.low,
         "high": 1 + found.high,
-        "spread_ours": (max(mine) - min(mine)) / median(mine),
+        "spread": (max(mine) - min(mine)) / median(mine),
         "spread_theirs": (max(other) - min(other)) / median(other),
     }
 

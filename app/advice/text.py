@@ -80,7 +80,7 @@ def _template(section: str, code: str, data: Mapping[str, Value], language: str)
     if text is None or bare is None:
         return text
     names = {name for _, name, _, _ in Formatter().parse(text) if name}
-    unknown = any(name in data and data[name] is None for name in names)
+    unknown = any(data.get(name) is None for name in names)
     return bare if unknown else text
 
 

@@ -1,17 +1,20 @@
 """What trying drafted tokens showed, for people."""
 
+import sys
+
 from app.advice.text import render
 from app.cli.output import escape, human
 from app.domain.draft import DraftResult
 from app.domain.units import MISSING
-from app.session.draft import LOOKUP
+from app.export import command_line, draft_arguments
 
 
 def show_draft(found: DraftResult) -> None:
     """Print whether drafts pay, and how to use them where they do."""
     human().print(escape(draft_text(found)))
     if found.kept:
-        human().print(escape(f"llama-server: add {server_flags(found)}"))
+        flags = command_line(draft_arguments(found), windows=sys.platform == "win32")
+        human().print(escape(f"llama-server: {flags} (the exported profile has it)"))
 
 
 def draft_text(found: DraftResult) -> str:
@@ -23,11 +26,3 @@ def draft_text(found: DraftResult) -> str:
     gain, low, high, accepted = (MISSING if x is None else f"{100 * x:.0f}" for x in shares)
     code = "kept" if found.kept else "rejected" if found.same_output else "other_output"
     return render("draft", code, {"gain": gain, "low": low, "high": high, "accepted": accepted})
-
-
-def server_flags(found: DraftResult) -> str:
-    """Return what llama-server needs for the same drafts."""
-    if found.draft == LOOKUP:
-        return "--spec-type ngram-simple"
-    layers = found.n_gpu_layers or 0
-    return f"--model-draft {found.draft} --spec-draft-ngl {layers} --draft-max {found.n_draft}"

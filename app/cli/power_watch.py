@@ -23,7 +23,14 @@ class PowerWatch:
         """
         self._latest_host = latest_host
         self._is_quiet = is_quiet
+        self._is_asked = False  # the sweep itself asks about the change that is seen next
         self._source = self._now()
+
+    def leave_to_sweep(self) -> None:
+        """Take note that the sweep asks about a change: whenever it is seen here, it is known."""
+        before = self._source
+        self._is_asked = True
+        self._is_asked = self.may_go_on() and self._source is before
 
     def may_go_on(self) -> bool:
         """Return whether to go on; asks where somebody can answer, else goes on and says so."""
@@ -32,6 +39,9 @@ class PowerWatch:
             self._source = before if now is PowerSource.UNKNOWN else now
             return True
         self._source = now
+        if self._is_asked:
+            self._is_asked = False
+            return True
         console = progress_console()
         text = render("note", f"now_on_{now.value}", {})
         if self._is_quiet or not sys.stdin.isatty():

@@ -27,6 +27,7 @@ from app.library import resolve_repo
 from app.session import CommandChecked, DraftTried, Session
 from app.session.capsweep import CapsResult
 from app.session.draft import check_draft
+from app.sweep.run import POWER_CHANGED
 
 NAME = "tune"
 HELP = "measure and find the best settings for a model on this machine"
@@ -185,8 +186,12 @@ def search(
                     follower.show(event)
             if isinstance(event, SweepFinished):
                 result = event.result
-            if isinstance(event, TrialFinished) and not power.may_go_on():
-                cancel.set()
+            if isinstance(event, TrialFinished):
+                seen = event.trial.telemetry
+                if args.progress == "auto" and seen and seen.disturbed == POWER_CHANGED:
+                    power.leave_to_sweep()  # it pauses next, and the follower asks
+                elif not power.may_go_on():
+                    cancel.set()
     if result is None:
         msg = "the search ended without a result"
         raise Bug(msg)

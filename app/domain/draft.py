@@ -3,6 +3,9 @@
 from app.domain.errors import ErrorInfo
 from app.domain.record import Record
 
+LOOKUP = "lookup"
+"""Drafts that are looked up in the text so far, without a draft model."""
+
 
 class DraftResult(Record, frozen=True, kw_only=True):
     """Decode with drafts against decode without, measured in turns.

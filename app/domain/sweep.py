@@ -150,6 +150,7 @@ class SweepPlan(Record, frozen=True, kw_only=True):
         workload: What is timed.
         n_ctx: Context every trial is created with, tokens.
         stages: Stages in order.
+        too_full: Devices left out because not even one layer fits beside their headroom.
         max_n_gpu_layers: Largest layer count that fits by the exact bound.
         first: Estimate of that configuration.
         time_low_s: Shortest expected time.
@@ -163,6 +164,7 @@ class SweepPlan(Record, frozen=True, kw_only=True):
     workload: Workload
     n_ctx: int
     stages: tuple[PlannedStage, ...]
+    too_full: tuple[str, ...] = ()
     max_n_gpu_layers: int
     first: MemoryEstimate | None = None
     time_low_s: float

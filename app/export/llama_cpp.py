@@ -1,5 +1,6 @@
 """llama.cpp's own programs and its Python binding."""
 
+from app.domain.draft import LOOKUP, DraftResult
 from app.domain.errors import UsageProblem
 from app.domain.overrides import read_overrides
 from app.domain.settings import FlashAttn, LoadMode, Switch
@@ -10,6 +11,7 @@ from app.export.target import (
     command_line,
     explicit_settings,
     heading,
+    lost_drafts,
     lost_overrides,
     lost_placement,
     one_line,
@@ -31,7 +33,22 @@ def llama_server(profile: Profile, *, windows: bool) -> Exported:
     arguments += _only_the_cpu(profile)
     # without this llama-server may change what is not set, and what is set too low
     arguments += ["--fit", "off"]
+    if profile.draft is not None:
+        arguments += draft_arguments(profile.draft)
     return Exported(text=command_line(arguments, windows=windows), notes=_remote(profile))
+
+
+def draft_arguments(found: DraftResult) -> list[str]:
+    """Return what ``llama-server`` needs for the drafts that were measured."""
+    if found.draft == LOOKUP:
+        # it looks for one length only; measured were 4, 3 and 2 tokens
+        lengths = ["--spec-ngram-simple-size-n", "3", "--spec-ngram-simple-size-m"]
+        return ["--spec-type", "ngram-simple", *lengths, str(found.n_draft)]
+    layers = found.n_gpu_layers or 0
+    arguments = ["--spec-type", "draft-simple", "--spec-draft-model", found.draft]
+    arguments += ["--spec-draft-n-max", str(found.n_draft), "--spec-draft-ngl", str(layers)]
+    # without this it follows the model's devices, with no layer on them
+    return arguments if layers else [*arguments, "--spec-draft-device", "none"]
 
 
 def llama_bench(profile: Profile, *, windows: bool) -> Exported:
@@ -58,7 +75,7 @@ def llama_bench(profile: Profile, *, windows: bool) -> Exported:
     if settings.n_seq_max > 1:
         notes.append("llama-bench measures one sequence at a time.")
     text = command_line(arguments, windows=windows)
-    return Exported(text=text, notes=(*notes, *_remote(profile)))
+    return Exported(text=text, notes=(*notes, *lost_drafts(profile), *_remote(profile)))
 
 
 def llama_cpp_python(profile: Profile) -> Exported:
@@ -85,7 +102,7 @@ def llama_cpp_python(profile: Profile) -> Exported:
     for name in sorted(SWITCHES):
         if getattr(settings, name) is Switch.OFF:
             values[name] = False
-    notes = [*lost_placement(profile), *lost_overrides(profile)]
+    notes = [*lost_placement(profile), *lost_overrides(profile), *lost_drafts(profile)]
     if settings.n_seq_max > 1:
         notes.append(f"It answers one request at a time, not {settings.n_seq_max}.")
     imports = ["import llama_cpp"]

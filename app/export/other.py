@@ -8,6 +8,7 @@ from app.domain.settings import FlashAttn, LoadMode
 from app.export.target import (
     Exported,
     heading,
+    lost_drafts,
     lost_overrides,
     lost_placement,
     lost_split,
@@ -44,6 +45,7 @@ def ollama(profile: Profile) -> Exported:
         *lost_placement(profile),
         *lost_split(profile),
         *lost_overrides(profile),
+        *lost_drafts(profile),
     ]
     if settings.load_mode is not LoadMode.MMAP:
         notes.append("Reading the weights into RAM instead of mapping them cannot be said here.")
@@ -106,7 +108,7 @@ def lmstudio(profile: Profile) -> Exported:
         "operation": {"fields": []},
         "load": {"fields": [{"key": key, "value": value} for key, value in fields.items()]},
     }
-    notes = [*lost_split(profile), *lost_overrides(profile)]
+    notes = [*lost_split(profile), *lost_overrides(profile), *lost_drafts(profile)]
     if settings.n_gpu_layers == profile.n_layer:
         notes.append("LM Studio cannot leave only the output layer in RAM: it goes to the GPU.")
     if settings.devices:
@@ -139,7 +141,7 @@ def koboldcpp(profile: Profile) -> Exported:
         document["overridetensors"] = settings.override_tensor
     if not settings.n_threads:
         del document["threads"]
-    notes = lost_split(profile)
+    notes = [*lost_split(profile), *lost_drafts(profile)]
     if settings.devices and not _kobold_backend(settings.devices):
         notes.append(f"The devices ({', '.join(settings.devices)}) cannot be chosen here.")
     if settings.type_k != settings.type_v or settings.type_k not in _KOBOLD_KV:

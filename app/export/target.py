@@ -89,6 +89,11 @@ def lost_overrides(profile: Profile) -> list[str]:
     return [f"Placing tensors by name ({rules}) cannot be said here."] if rules else []
 
 
+def lost_drafts(profile: Profile) -> list[str]:
+    """Return a note on drafted tokens, for targets that cannot be told."""
+    return ["Drafted tokens, which proved a gain, cannot be said here."] if profile.draft else []
+
+
 def _windows_quoted(argument: str) -> str:
     quoted = subprocess.list2cmdline([argument])
     if quoted.startswith('"') or _WINDOWS_PLAIN.fullmatch(quoted):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator
 
 import msgspec
 
-from app.domain.draft import DraftResult
+from app.domain.draft import LOOKUP, DraftResult
 from app.domain.errors import ErrorInfo, UsageProblem
 from app.domain.events import Event, TrialProgress
 from app.domain.machine import Machine
@@ -16,10 +16,10 @@ from app.domain.trial import TrialRequest, Workload
 from app.domain.units import format_bytes
 from app.rig.workers import WorkerRig
 from app.session.opening import memory_for, usable_devices
+from app.store import Store
 from app.sweep.stats import paired_difference, seconds_per_token
 from app.worker.protocol import Failed, Speculate, Speculated
 
-LOOKUP = "lookup"
 MTP = "mtp"
 N_DRAFT = 8
 N_GEN, N_TURNS, MAX_S = 64, 5, 40.0
@@ -58,18 +58,17 @@ def need_of(spec: ModelSpec | None, machine: Machine, devices: tuple[str, ...]) 
 
 
 def try_draft(
-    draft: str, spec: ModelSpec | None, need: DraftMemory, result: SweepResult, rig: WorkerRig
+    spec: ModelSpec | None, need: DraftMemory, result: SweepResult, rig: WorkerRig
 ) -> Generator[TrialProgress, None, DraftTried]:
     """Compare decode with and without drafts on the recommended settings.
 
     Args:
-        draft: ``lookup``, or what the user named the draft model.
-        spec: The draft model; ``None`` for ``lookup``.
+        spec: The draft model; ``None`` = looked up in the text.
         need: Estimates the draft model's memory.
         result: The search's answer.
         rig: Where it was found.
     """
-    found = DraftResult(draft=draft, n_draft=N_DRAFT)
+    found = DraftResult(draft=spec.path if spec else LOOKUP, n_draft=N_DRAFT)
     best = result.recommended
     if best is None:
         return _failed(found, "no_answer", "The search found no settings to add drafts to.")
@@ -161,6 +160,14 @@ def judged(found: DraftResult, reply: Speculated) -> DraftResult:
         accepted_frac=reply.n_accepted / reply.n_drafted if reply.n_drafted else None,
         same_output=reply.same_output,
     )
+
+
+def keep_draft(found: DraftResult, result: SweepResult, store: Store) -> None:
+    """Add drafts that proved a gain to the stored profile: its export has them."""
+    best = result.recommended
+    if found.kept and best is not None and best.profile_id is not None:
+        profile = store.profile(best.profile_id)
+        store.renew_profile(msgspec.structs.replace(profile, draft=found))
 
 
 def _failed(found: DraftResult, code: str, message: str) -> DraftTried:

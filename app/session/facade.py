@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+from app.domain.draft import LOOKUP
 from app.domain.events import RigEvent, SweepEvent
 from app.domain.finding import Check
 from app.domain.machine import Machine
@@ -19,7 +20,7 @@ from app.session.beside import room
 from app.session.capsweep import CapsEvent
 from app.session.check import CommandChecked
 from app.session.choosing import Chosen, choose, profile_for
-from app.session.draft import LOOKUP, DraftTried
+from app.session.draft import DraftTried
 from app.session.engines import Engines
 from app.session.estimating import Scene, default_settings, estimate
 from app.session.here import Here

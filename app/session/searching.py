@@ -11,13 +11,13 @@ from app.advice.rules import plan_findings
 from app.domain.events import SweepEvent, SweepFinished
 from app.domain.machine import HostInfo, Machine
 from app.domain.model import ModelSpec
-from app.domain.sweep import SweepPlan, SweepRequest, SweepResult
+from app.domain.sweep import SweepPlan, SweepRequest, SweepResult, SweepStatus
 from app.export import Command
 from app.rig.process import Launch
 from app.rig.replay import ReplayRig
 from app.rig.replay_check import read_replay
 from app.session.check import CommandChecked, and_check, check_command
-from app.session.draft import DraftTried, need_of, try_draft
+from app.session.draft import DraftTried, keep_draft, need_of, try_draft
 from app.session.evidence import Looking, RamRead, with_evidence
 from app.session.opening import Bounds, Learned, open_rig
 from app.session.tuning import Tuning, advised, follow, with_reserve
@@ -90,9 +90,13 @@ def search_and_try(
             yield event
         if result is None or cancel.is_set():
             return
+        if result.status is SweepStatus.FAILED and result.recommended is not None:
+            return  # something ended it from outside: nothing can be compared any more
         if extras.draft is not None:
             need = need_of(extras.drafter, place.machine, request.devices)
-            yield (yield from try_draft(extras.draft, extras.drafter, need, result, rig))
+            tried = yield from try_draft(extras.drafter, need, result, rig)
+            keep_draft(tried.result, result, place.store)
+            yield tried
         if extras.command is not None:
             yield from check_command(extras.command, plan, result, rig, cancel)
     finally:

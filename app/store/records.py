@@ -1,5 +1,6 @@
 """What the store keeps, as values."""
 
+from app.domain.draft import DraftResult
 from app.domain.events import GenerationFinished
 from app.domain.machine import EngineInfo, Machine
 from app.domain.model import ModelSpec
@@ -81,6 +82,7 @@ class Profile(Record, frozen=True, kw_only=True):
         machine: Name of CPU and GPUs.
         engine: Build it was measured with.
         sweep_id: Sweep it comes from, if any.
+        draft: Drafted tokens that proved a gain on it, if any.
         created_utc: RFC 3339 time; empty in a draft.
     """
 
@@ -100,6 +102,7 @@ class Profile(Record, frozen=True, kw_only=True):
     machine: str = ""
     engine: str = ""
     sweep_id: int | None = None
+    draft: DraftResult | None = None
     created_utc: str = ""
 
 

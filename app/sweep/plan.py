@@ -72,6 +72,7 @@ def make_plan(
         notes=(*streaming, *notes),
     )
     plan = _with_known_context(plan, fits)
+    plan = msgspec.structs.replace(plan, too_full=_too_full(plan, fits))
     return _with_bound(plan, fits)
 
 
@@ -153,6 +154,25 @@ def _with_known_context(plan: SweepPlan, fits: Callable[[Settings], MemoryEstima
         if fits(msgspec.structs.replace(base, n_ctx=n_ctx)).note is None:
             return msgspec.structs.replace(plan, n_ctx=n_ctx)
     return plan
+
+
+def _too_full(plan: SweepPlan, fits: Callable[[Settings], MemoryEstimate]) -> tuple[str, ...]:
+    """Return the devices that would leave the others of their group without a layer.
+
+    Every device of a group keeps its headroom, so one without room for a layer forbids all.
+    """
+    bounds = Bounds(fits, plan.request.headroom_bytes)
+    ladder = expert_ladder(plan.request, plan.space) or layer_ladder(plan.request, plan.space)
+    rung = next((r for r in ladder if r.n_gpu_layers), None)
+    full: list[str] = []
+    for group in device_groups(plan):
+        if rung is None or len(group) < 2:
+            continue
+        alone = {d: rung.of(base_settings(plan, (d,))) for d in group}
+        # what a recording does not know may hold a layer
+        no_room = [d for d, s in alone.items() if not bounds.refused(s) and not bounds.ok(s)]
+        full += no_room if len(no_room) < len(group) else []
+    return tuple(full)
 
 
 def _with_bound(plan: SweepPlan, fits: Callable[[Settings], MemoryEstimate]) -> SweepPlan:

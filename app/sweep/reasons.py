@@ -6,29 +6,32 @@ code                 data
 everything_on_gpu    n_gpu_layers, left_mib
 layers_bound         n_gpu_layers, everything, missing_mib, headroom_mib
 experts_on_cpu       n_cpu_moe, n_layer
-experts_beat_layers  gain_pct
-layers_beat_experts  gain_pct
+experts_beat_layers  gain_pct, trial
+layers_beat_experts  gain_pct, trial
 out_of_memory_seen   n_gpu_layers, n_cpu_moe, n_failed
 spill_seen           n_gpu_layers, growth_mib, loss_pct, trial
-cpu_leads            gain_pct
-prompt_on_gpu        gain_pct
+cpu_leads            gain_pct, trial
+prompt_on_gpu        gain_pct, trial
 device_slower        device, tok_s, best_tok_s, trial
 software_not_tried   device
+device_too_full      device, free_mib
 devices_worth        devices, gib, change_pct
-split_chosen         tensor_split, gain_pct
+split_chosen         tensor_split, gain_pct, trial
 gpu_gain             factor
-auto_fit_gain        gain_pct, n_gpu_layers
+auto_fit_gain        gain_pct, n_gpu_layers, trial
+auto_fit_close       gain_pct, n_gpu_layers, trial
 auto_fit_equal       n_gpu_layers
 auto_fit_barred      n_gpu_layers, gain_pct
-threads_chosen       n_threads, instead, gain_pct
-ubatch_chosen        n_ubatch, instead, gain_pct
-flash_attn_off       gain_pct
-flash_attn_on        gain_pct
-kv_chosen            type_k, instead, gain_pct
+threads_chosen       n_threads, instead, gain_pct, trial
+ubatch_chosen        n_ubatch, instead, gain_pct, trial
+flash_attn_off       gain_pct, trial
+flash_attn_on        gain_pct, trial
+kv_chosen            type_k, instead, gain_pct, trial
 kv_kept              type_k, rejected, gain_pct, trial
-load_mode_none       gain_pct
-load_mode_mmap       gain_pct
+load_mode_none       gain_pct, trial
+load_mode_mmap       gain_pct, trial
 token_time           total_ms, gpu_ms, ram_ms, context_ms, depth
+token_time_ram       total_ms, ram_ms, context_ms, depth
 ram_share            share_pct, n_ram_layers
 next_gib             n_layers, gain_pct
 kv_falls_to_cpu      type_k, slower_pct, trial
@@ -42,14 +45,15 @@ larger_context       n_ctx
 speed_fades          loss_pct, tok_s, minutes, temp_c
 speed_lasts          tok_s, minutes
 tie_resolved         n_tied, rule
-not_separated        difference_pct
+not_separated        difference_pct, changes
 measured_shallower   depth, goal_depth
 disturbed            n_trials
 budget_reached       max_loads, max_s
 ==================== =====================================================================
 
-``gain_pct`` is how much longer the request took with the alternative; ``trial`` is the number,
-from 1, of the trial that rejected it.
+``gain_pct`` is how much longer the request took with the alternative: said only where measurement
+tells the two apart, but for the codes that say otherwise. ``trial`` is the number, from 1, of the
+trial that rejected it.
 """
 
 from collections.abc import Callable, Iterator
@@ -58,19 +62,16 @@ from app.domain.outcome import OUTCOMES
 from app.domain.sweep import GOAL_WORKLOADS, Reason, SweepResult, SweepStatus
 from app.domain.trial import Trial
 from app.domain.units import GIB, MIB
-from app.sweep.compare import difference
 from app.sweep.context import floor_tok_s
 from app.sweep.ladder import HOST, rung_of
-from app.sweep.pick import undecided_rival
 from app.sweep.points import Point, is_disturbed
-from app.sweep.reasons_knobs import against, explain_knobs, gain_pct
+from app.sweep.reasons_knobs import against, behind, explain_knobs, gain_pct, told_apart
+from app.sweep.reasons_rivals import explain_next_best, explain_references
 from app.sweep.reasons_time import explain_time, reason
 from app.sweep.search import Search
 from app.sweep.soak import explain_soak
 from app.sweep.start import base_settings, device_groups
 from app.sweep.stats import rate
-
-NEAR_FRAC = 0.1  # what is further behind needs no word about noise
 
 _GAINS = ("gain_pct", "loss_pct")
 
@@ -80,7 +81,7 @@ _Part = Callable[[Search, Point, SweepResult], Iterator[Reason]]
 def explain(search: Search, winner: Point, result: SweepResult) -> tuple[Reason, ...]:
     """Return the reasons for ``winner``, most important first."""
     parts: tuple[_Part, ...] = (
-        _placement, _surprises, _references, _devices, _worth, explain_knobs, explain_time,
+        _placement, _surprises, explain_references, _devices, _worth, explain_knobs, explain_time,
         _context, explain_soak, _doubts,
     )  # fmt: skip
     every = (r for part in parts for r in part(search, winner, result))
@@ -166,9 +167,9 @@ def _against_other_ladder(search: Search, winner: Point) -> Iterator[Reason]:
         for p in search.clean()
         if p.settings.n_gpu_layers and bool(p.settings.n_cpu_moe) is not has_experts
     ]
-    if others:
+    if others and told_apart(winner, others[0]):
         code = "experts_beat_layers" if has_experts else "layers_beat_experts"
-        yield reason(code, gain_pct=gain_pct(winner, others[0]))
+        yield reason(code, **behind(winner, others[0]))
 
 
 def _surprises(search: Search, winner: Point, result: SweepResult) -> Iterator[Reason]:
@@ -200,30 +201,6 @@ def _surprises(search: Search, winner: Point, result: SweepResult) -> Iterator[R
         )
 
 
-def _references(search: Search, winner: Point, result: SweepResult) -> Iterator[Reason]:
-    cpu, auto = result.baseline_cpu, result.baseline_auto_fit
-    if cpu is not None and cpu.request_s is not None:
-        if winner.settings.n_gpu_layers:
-            yield reason("gpu_gain", factor=round(cpu.request_s / winner.request_s, 2))
-        elif winner.settings.devices:
-            gain = round(100 * (cpu.request_s / winner.request_s - 1), 1)
-            yield reason("prompt_on_gpu", gain_pct=gain)
-        else:
-            rivals = [p for p in search.clean() if p.settings.n_gpu_layers]
-            if rivals:
-                yield reason("cpu_leads", gain_pct=gain_pct(winner, rivals[0]))
-    if auto is not None and auto.request_s is not None:
-        gain = round(100 * (auto.request_s / winner.request_s - 1), 1)
-        layers = auto.settings.n_gpu_layers
-        if round(gain) > 0:
-            yield reason("auto_fit_gain", gain_pct=gain, n_gpu_layers=layers)
-        elif round(gain) < 0 and not search.may_win(auto.settings):
-            faster = round(100 * (winner.request_s / auto.request_s - 1), 1)
-            yield reason("auto_fit_barred", n_gpu_layers=layers, gain_pct=faster)
-        else:
-            yield reason("auto_fit_equal", n_gpu_layers=layers)
-
-
 def _devices(search: Search, winner: Point, result: SweepResult) -> Iterator[Reason]:
     """Say what other devices measured, and which were not worth a look."""
     del result
@@ -248,6 +225,9 @@ def _devices(search: Search, winner: Point, result: SweepResult) -> Iterator[Rea
     for device in search.plan.space.devices:
         if device.kind == "software" and not any(device.id in group for group in looked):
             yield reason("software_not_tried", device=device.id)
+        if device.id in search.plan.too_full:
+            free = _mib(device.free_bytes)
+            yield reason("device_too_full", device=device.id, free_mib=free)
 
 
 def _worth(search: Search, winner: Point, result: SweepResult) -> Iterator[Reason]:
@@ -269,10 +249,9 @@ def _worth(search: Search, winner: Point, result: SweepResult) -> Iterator[Reaso
                     gib=round(sum(free[d] for d in added) / GIB, 1),
                     change_pct=f"{change:+d}",
                 )
-    if winner.settings.tensor_split:
-        gain = against(search, winner, tensor_split="")
-        if gain is not None:
-            yield reason("split_chosen", tensor_split=winner.settings.tensor_split, gain_pct=gain)
+    split = winner.settings.tensor_split
+    if split and (rejected := against(search, winner, tensor_split="")):
+        yield reason("split_chosen", tensor_split=split, **rejected)
 
 
 def _decode_tok_s(trial: Trial) -> float | None:
@@ -320,11 +299,8 @@ def _context(search: Search, winner: Point, result: SweepResult) -> Iterator[Rea
 def _doubts(search: Search, winner: Point, result: SweepResult) -> Iterator[Reason]:
     if result.ties:
         yield reason("tie_resolved", n_tied=len(result.ties), rule=result.ties[0].rule)
-    rival = undecided_rival(search.points().values(), winner)
-    if rival is not None and not result.ties:
-        gap = difference(winner, rival).median
-        if gap < NEAR_FRAC:
-            yield reason("not_separated", difference_pct=round(100 * gap, 1))
+    else:
+        yield from explain_next_best(search, winner)
     goal = GOAL_WORKLOADS[search.plan.request.goal]
     depth = search.trials[winner.indices[-1]].request.workload.depth
     if depth < goal.depth:

@@ -36,14 +36,16 @@ def _token(search: Search, winner: Point, result: SweepResult) -> Iterator[Reaso
         return
     total_ms, empty_ms = 1000 / deepest.median, 1000 / first.median
     ram_ms = min(share, 1.0) * empty_ms
-    yield reason(
-        "token_time",
-        total_ms=round(total_ms, 2),
-        gpu_ms=round(empty_ms - ram_ms, 2),
-        ram_ms=round(ram_ms, 2),
-        context_ms=round(max(0.0, total_ms - empty_ms), 2),
-        depth=curve[-1].depth,
-    )
+    data: dict[str, float] = {
+        "total_ms": round(total_ms, 2),
+        "ram_ms": round(ram_ms, 2),
+        "context_ms": round(max(0.0, total_ms - empty_ms), 2),
+        "depth": curve[-1].depth,
+    }
+    if winner.settings.n_gpu_layers:
+        yield reason("token_time", gpu_ms=round(empty_ms - ram_ms, 2), **data)
+    else:
+        yield reason("token_time_ram", **data)
 
 
 def _ram_share(search: Search, winner: Point) -> float | None:

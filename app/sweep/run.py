@@ -5,7 +5,7 @@ from collections.abc import Generator, Iterator, Sequence
 
 import msgspec
 
-from app.domain.errors import ErrorInfo
+from app.domain.errors import EnvironmentProblem, ErrorInfo
 from app.domain.events import (
     SweepEvent,
     SweepFinished,
@@ -15,7 +15,7 @@ from app.domain.events import (
     TrialProgress,
     TrialStarted,
 )
-from app.domain.memory import MemoryEstimate
+from app.domain.memory import MemoryEstimate, MemorySource, Verdict
 from app.domain.outcome import Outcome
 from app.domain.settings import Settings
 from app.domain.sweep import Done, SweepPlan, SweepStatus
@@ -39,7 +39,8 @@ def run_sweep(
 
     Closing the generator abandons the running trial; ``cancelled`` then gives the result of
     what is measured so far. Nothing the engine does
-    ends the search except through a trial's outcome.
+    ends the search except through a trial's outcome; where it cannot be asked any more, the search
+    ends with what is measured.
 
     Args:
         plan: What to do.
@@ -59,7 +60,14 @@ def run_sweep(
     began_s, began_ns = rig.now_s(), time.perf_counter_ns()
     yield SweepPlanned(plan=plan)
     while True:
-        step = next_step(plan, fits, tuple(trials))
+        try:
+            step = next_step(plan, fits, tuple(trials))
+        except EnvironmentProblem as problem:
+            if not trials:
+                raise
+            # the engine cannot be asked any more (a device is gone): what was measured counts
+            yield cancelled(plan, rig, trials, known, problem.info)
+            return
         if isinstance(step, Done):
             result = choose(plan, fits, tuple(trials), step.status, step.error)
             yield SweepFinished(
@@ -116,7 +124,11 @@ def cancelled(
     """
 
     def fits(settings: Settings) -> MemoryEstimate:
-        return dry_runs[settings] if settings in dry_runs else rig.dry_run(settings)
+        try:
+            return dry_runs[settings] if settings in dry_runs else rig.dry_run(settings)
+        except EnvironmentProblem as problem:
+            note, source = problem.info.message, MemorySource.DRY_RUN
+            return MemoryEstimate(devices=(), source=source, verdict=Verdict.UNKNOWN, note=note)
 
     status = SweepStatus.CANCELLED if error is None else SweepStatus.FAILED
     result = choose(plan, fits, tuple(trials), status, error)

@@ -13,7 +13,8 @@ KINDS = ("discrete", "unknown", "integrated", "remote", "software")
 def device_groups(plan: SweepPlan) -> tuple[tuple[str, ...], ...]:
     """Return the sets of devices to consider, best guess first."""
     wanted = plan.request.devices
-    known = [d for d in plan.space.devices if not wanted or d.id in wanted]
+    usable = [d for d in plan.space.devices if d.id not in plan.too_full]
+    known = [d for d in usable if not wanted or d.id in wanted]
     groups = [tuple(d.id for d in known if d.kind == kind) for kind in KINDS]
     return tuple(g for g in groups if g)
 

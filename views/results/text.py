@@ -65,10 +65,10 @@ def device_text(point: Recommended) -> str:
 def gain_text(result: SweepResult) -> str:
     """Return how the answer compares with llama.cpp's own fit; empty where that is unknown.
 
-    Also where the own fit breaks what the user fixed: a reason says so.
+    Also where the own fit breaks what the user fixed, or is not told apart: a reason says so.
     """
     best, own = result.recommended, result.baseline_auto_fit
-    if any(r.code == "auto_fit_barred" for r in result.reasons):
+    if any(r.code in ("auto_fit_barred", "auto_fit_close") for r in result.reasons):
         return ""
     if best is None or own is None or not best.request_s or not own.request_s:
         return ""

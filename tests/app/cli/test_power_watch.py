@@ -58,3 +58,21 @@ def test_without_a_terminal_it_goes_on_and_says_so(
     plug.source = PowerSource.AC
     assert replayed.may_go_on()
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("seen_first", [True, False])
+def test_what_the_sweep_asks_is_not_asked_twice(
+    seen_first: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A trial that was flagged pauses the sweep: the same change is asked there, the next here."""
+    plug = Plug()
+    watched = PowerWatch(plug.read, is_quiet=False)
+    monkeypatch.setattr("sys.stdin", Terminal("s\n"))
+    if seen_first:
+        plug.source = PowerSource.BATTERY
+    watched.leave_to_sweep()
+    plug.source = PowerSource.BATTERY
+    assert watched.may_go_on()
+    assert capsys.readouterr().err == ""
+    plug.source = PowerSource.AC
+    assert not watched.may_go_on()

@@ -11,9 +11,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from app.domain.draft import DraftResult
 from app.domain.errors import UsageProblem
 from app.domain.settings import KV_TYPES, SETTINGS
-from app.export import export, render
+from app.export import FORMATS, export, render
 from tests.fakes.models import make_model
 from tests.fakes.profiles import PROFILE, with_settings
 
@@ -34,6 +35,33 @@ def test_commands_use_only_real_flags(program: str) -> None:
     words = shlex.split(export(PROFILE, program, windows=False))
     assert words[0] == program
     assert {w for w in words[1:] if w.startswith("--")} <= set(FLAGS[program])
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (DraftResult(draft="lookup", n_draft=8, kept=True), {"--spec-type": "ngram-simple"}),
+        (
+            DraftResult(draft="/my models/small.gguf", n_draft=8, n_gpu_layers=5, kept=True),
+            {"--spec-draft-model": "/my models/small.gguf", "--spec-draft-ngl": "5"},
+        ),
+        (
+            DraftResult(draft="small.gguf", n_draft=8, n_gpu_layers=0, kept=True),
+            {"--spec-type": "draft-simple", "--spec-draft-device": "none"},
+        ),
+    ],
+    ids=["lookup", "on the device", "in RAM"],
+)
+def test_kept_drafts_are_in_the_command(found: DraftResult, expected: dict[str, str]) -> None:
+    """llama-server gets flags that it still takes, as measured; the others say what they lack."""
+    profile = msgspec.structs.replace(PROFILE, draft=found)
+    options = _options(export(profile, "llama-server", windows=False))
+    assert options.items() >= expected.items()
+    assert "8" in (options.get("--spec-draft-n-max"), options.get("--spec-ngram-simple-size-m"))
+    assert not set(options) & set(FLAGS["llama-server, refused as removed"])
+    assert set(options) <= set(FLAGS["llama-server"])
+    for target in set(FORMATS) - {"llama-server"}:
+        assert any("Drafted" in note for note in render(profile, target, windows=False).notes)
 
 
 def test_llama_server_says_every_setting() -> None:

@@ -1,14 +1,21 @@
 """Whether drafts are kept, and where a draft model may go."""
 
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
 import pytest
 
 from app.domain.draft import DraftResult
 from app.domain.errors import ErrorInfo, UsageProblem
 from app.domain.memory import DeviceMemory, MemoryEstimate, MemorySource, Verdict
 from app.domain.settings import Settings
+from app.domain.sweep import Recommended, SweepResult, SweepStatus
 from app.domain.trial import Sample
-from app.session.draft import check_draft, judged, place
+from app.session.draft import check_draft, judged, keep_draft, place
+from app.store import Store
 from app.worker.protocol import Speculated
+from tests.fakes.profiles import PROFILE
 from tests.fakes.records import a_model
 
 FOUND = DraftResult(draft="lookup", n_draft=8)
@@ -67,6 +74,21 @@ def test_a_draft_model_goes_beside_the_model_only_where_both_fit() -> None:
     assert (in_ram.n_gpu_layers, in_ram.devices) == (0, ())
     nowhere = place(spec, TARGET, lambda _: need(5000, 5000), need(600))
     assert isinstance(nowhere, ErrorInfo)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_the_profile_keeps_only_a_proven_gain(tmp_path: Path, kept: bool) -> None:
+    """What is exported later has the drafts that were kept, and no others."""
+    with closing(Store(tmp_path / "store.db")) as store:
+        stored = store.save_profile(PROFILE)
+        best = Recommended(
+            settings=PROFILE.settings, prefill_tok_s=None, decode_tok_s=None, request_s=None,
+            device_bytes={}, trial=0, profile_id=stored.id,
+        )  # fmt: skip
+        result = SweepResult(status=SweepStatus.COMPLETE, recommended=best)
+        found = msgspec.structs.replace(FOUND, kept=kept)
+        keep_draft(found, result, store)
+        assert store.profile(stored.id).draft == (found if kept else None)
 
 
 def test_prediction_heads_are_refused_with_the_reason() -> None:

@@ -1,11 +1,13 @@
 """Several devices: subsets, splits, and what the second card is worth. Two cards, recorded."""
 
+import msgspec
+
 from app.domain.outcome import Outcome
 from app.domain.sweep import SearchDevice, SearchHost, SearchModel, SweepRequest
 from app.domain.units import GIB, MIB
 from app.rig.replay import ReplayRig
 from app.rig.replay_file import FORMAT, Replay, ReplayPoint
-from tests.fakes.rigs import search
+from tests.fakes.rigs import plan_for, search
 
 EVERYTHING = 33
 LAYER = 150 * MIB
@@ -93,6 +95,22 @@ def test_the_second_card_s_worth_is_said() -> None:
     assert worth["devices"] == "CUDA1"
     assert worth["gib"] == 12.0
     assert int(str(worth["change_pct"])) < -30
+
+
+def test_a_card_without_room_does_not_forbid_the_other() -> None:
+    """A second card too full for one layer is left out and named; the first is still filled."""
+    both = cards(0.3, 0.4, fast_gib=4, slow_gib=4)
+    first, second = both.devices
+    second = msgspec.structs.replace(second, free_bytes=600 * MIB)
+    rig = ReplayRig(msgspec.structs.replace(both, devices=(first, second)))
+    plan = plan_for(rig)
+    assert plan.too_full == ("CUDA1",)
+    assert plan.max_n_gpu_layers == 22
+    result = search(rig)
+    assert result.recommended is not None
+    assert result.recommended.settings.devices == ("CUDA0",)
+    (told,) = (r.data for r in result.reasons if r.code == "device_too_full")
+    assert told == {"device": "CUDA1", "free_mib": 600}
 
 
 def test_a_card_that_is_needed_is_worth_its_gain() -> None:

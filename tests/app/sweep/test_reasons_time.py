@@ -2,6 +2,7 @@
 
 import pytest
 
+from app.advice.text import render_reason
 from app.domain.sweep import Reason, SweepRequest
 from app.domain.units import GIB, MIB
 from app.rig.simulated import SimulatedRig
@@ -25,6 +26,16 @@ def test_a_token_s_time_adds_up(free_gib: int) -> None:
     assert sum(parts) == pytest.approx(number(told, "total_ms"), abs=0.05)
     assert (parts[1] > 0) == (free_gib == 3)
     assert parts[0] > 0
+
+
+def test_without_a_gpu_no_time_is_the_gpu_s() -> None:
+    """All in RAM: weights and context add up to the token, and no GPU is spoken of."""
+    reasons = said(SweepRequest(pinned={"n_gpu_layers": 0}))
+    assert "token_time" not in reasons
+    told = reasons["token_time_ram"]
+    parts = [number(told, n) for n in ("ram_ms", "context_ms")]
+    assert sum(parts) == pytest.approx(number(told, "total_ms"), abs=0.05)
+    assert "GPU" not in render_reason(told)
 
 
 def test_pinned_layers_hide_no_time_in_ram() -> None:

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from typing_extensions import override
 
-from app.domain.errors import ErrorInfo
+from app.domain.errors import EnvironmentProblem, ErrorInfo
 from app.domain.events import (
     RigEvent,
     SweepFinished,
@@ -16,7 +16,9 @@ from app.domain.events import (
     TrialProgress,
     TrialStarted,
 )
+from app.domain.memory import MemoryEstimate
 from app.domain.outcome import Outcome
+from app.domain.settings import Settings
 from app.domain.sweep import BudgetName, SearchSpace, SweepRequest, SweepStatus
 from app.domain.trial import Trial, TrialRequest
 from app.domain.units import GIB
@@ -198,3 +200,34 @@ def test_one_slow_trial_over_the_time_is_budget_reached() -> None:
                     yield event
 
     assert search(Slow(machine()), QUICK).status is SweepStatus.BUDGET_REACHED
+
+
+class Unplugged(SimulatedRig):
+    """A machine whose engine cannot be asked any more once some trials have run."""
+
+    def __init__(self, n_trials: int) -> None:
+        super().__init__(machine(free_bytes=3 * GIB))
+        self._left = n_trials
+
+    @override
+    def dry_run(self, settings: Settings) -> MemoryEstimate:
+        if not self._left:
+            raise EnvironmentProblem("remote_silent", "The device does not answer.", "Look there.")
+        return super().dry_run(settings)
+
+    @override
+    def run_trial(self, request: TrialRequest) -> Iterator[RigEvent]:
+        self._left -= 1
+        yield from super().run_trial(request)
+
+
+def test_a_device_that_is_gone_leaves_what_was_measured() -> None:
+    """The engine cannot even start: the search stops with its trials, an answer and the cause."""
+    *_, last = run_sweep(plan_for(Unplugged(9)), Unplugged(2))
+    assert isinstance(last, SweepFinished)
+    result = last.result
+    assert result.status is SweepStatus.FAILED
+    assert len(result.trials) == 2
+    assert result.recommended is not None
+    assert result.error is not None
+    assert result.error.code == "remote_silent"

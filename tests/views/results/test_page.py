@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.domain.finding import Finding, Severity
-from app.domain.sweep import Goal
+from app.domain.sweep import Goal, Reason
 from tests.fakes import window_data as data
 from tests.fakes.gui_guard import GuiGuard
 from tests.fakes.session import FakeSession
@@ -65,6 +65,13 @@ def test_text_holds_the_whole_answer() -> None:
     ):
         assert word in text
     assert "36\u00a0% faster" in gain_text(data.result())
+
+
+def test_no_gain_is_shown_that_was_not_told_apart() -> None:
+    """Where measurement leaves llama.cpp's own fit as fast, only the reason speaks of it."""
+    close = Reason(code="auto_fit_close", data={"gain_pct": 3.0, "n_gpu_layers": 20, "trial": 2})
+    result = msgspec.structs.replace(data.result(), reasons=(close,))
+    assert gain_text(result) == ""
 
 
 def test_reference_that_won_is_not_repeated() -> None:
