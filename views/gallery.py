@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 
 from app.domain.memory import DeviceMemory, Verdict
 from app.domain.units import GIB
-from views.page import Page, scrolling
+from views.page import SCROLLED_UNITS, Page, scrolling
 from views.plots.live_strip import LiveStrip, StripInfo
 from views.widgets import Banner, Card, EmptyState, Heading, Kit, Pill, Table, ValueLabel
 from views.widgets.memory_bar import MemoryBar
@@ -32,7 +32,7 @@ class GalleryPage(Page):
 
     def __init__(self, kit: Kit) -> None:
         """Build every block once per state."""
-        super().__init__(kit, "Gallery")
+        super().__init__(kit, "Gallery", min_units=SCROLLED_UNITS)
         content = QWidget()
         column = QVBoxLayout(content)
         column.setContentsMargins(0, 0, 0, 0)

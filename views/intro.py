@@ -8,7 +8,7 @@ from typing_extensions import override
 from app.domain.machine import Machine
 from views.dashboard.gpu_card import gpu_facts, gpu_name
 from views.dashboard.host_card import host_facts
-from views.page import Page, scrolling
+from views.page import SCROLLED_UNITS, Page, scrolling
 from views.settings.choices import Choice
 from views.widgets import Card, Heading, Kit, text_label
 
@@ -24,7 +24,7 @@ class IntroPage(Page):
 
     def __init__(self, kit: Kit) -> None:
         """Build the three screens."""
-        super().__init__(kit, "")
+        super().__init__(kit, "", min_units=SCROLLED_UNITS)
         self.title.setText(self.tr("Welcome to RigTune"))
         self.skip = kit.button(self.tr("Skip"), role="quiet")
         self.skip.clicked.connect(self._on_skipped)

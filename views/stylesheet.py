@@ -54,7 +54,7 @@ def _buttons(c: Colors, u: int) -> str:
     QPushButton:checked {{ background: {c.sunken}; border-color: {c.accent}; }}
     QPushButton[role="primary"] {{
         background: {c.accent}; color: {c.on_accent}; border: 1px solid {c.accent};
-        font-weight: 600;
+        font-weight: 700;
     }}
     QPushButton[role="primary"]:hover {{ border-color: {c.text}; }}
     QPushButton[role="primary"]:disabled {{
@@ -167,6 +167,8 @@ def _scroll_bars(c: Colors, u: int) -> str:
 
 
 def _fields(c: Colors, u: int, controls: str) -> str:
+    reach = 3 * u // 2
+    handle = u + 2 * reach  # as wide as high: a radius of more than half of it draws a square
     return f"""
     QComboBox, QAbstractSpinBox {{
         background: {c.surface}; color: {c.text}; border: 1px solid {c.control};
@@ -189,13 +191,14 @@ def _fields(c: Colors, u: int, controls: str) -> str:
     QAbstractSpinBox::up-button, QAbstractSpinBox::down-button {{
         border: none; background: transparent; width: {5 * u}px;
     }}
+    QSlider:horizontal {{ min-height: {handle}px; }}
     QSlider::groove:horizontal {{
         background: {c.control}; height: {u}px; border-radius: {u // 2}px;
     }}
     QSlider::sub-page:horizontal {{ background: {c.accent}; border-radius: {u // 2}px; }}
     QSlider::handle:horizontal {{
-        background: {c.accent}; border: 2px solid {c.surface}; border-radius: {2 * u}px;
-        width: {4 * u - 4}px; margin: -{3 * u // 2}px 0;
+        background: {c.accent}; border: 2px solid {c.surface}; border-radius: {handle // 2}px;
+        width: {handle - 4}px; margin: -{reach}px 0;
     }}
     QSlider::handle:horizontal:focus {{ border-color: {c.text}; }}
     """
@@ -209,6 +212,7 @@ def _choices(c: Colors, u: int, check: str) -> str:
         width: {size}px; height: {size}px; border: 1px solid {c.control};
         background: {c.surface};
     }}
+    QCheckBox, QRadioButton {{ spacing: {u}px; }}
     QCheckBox::indicator {{ border-radius: {u - 1}px; }}
     QRadioButton::indicator {{ border-radius: {size // 2 + 1}px; }}
     QCheckBox::indicator:checked {{

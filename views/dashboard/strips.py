@@ -37,6 +37,7 @@ def gpu_strips(info: GpuInfo | None) -> tuple[Strip, ...]:
             scale=per_large,
             decimals=2,
             top=None if total is None else float(total),
+            is_share=True,
         ),
         "power_w": StripInfo(
             name=translate("Strips", "Power"),
@@ -93,6 +94,7 @@ def host_strips(host: HostInfo) -> tuple[Strip, ...]:
             scale=per_large,
             decimals=2,
             top=top,
+            is_share=True,
         ),
         "swap_used_bytes": StripInfo(
             name=translate("Strips", "Swap in use"),

@@ -55,7 +55,7 @@ class PowerPanel(Card):
         for mode in (Mode.FULL, Mode.BALANCED, Mode.QUIET):
             self.mode.addItem(self.line.mode_name(mode), mode)
         self.mode.activated.connect(self._on_chosen)
-        self.restore = kit.button(self.tr("Put Everything Back"), "back")
+        self.restore = kit.button(self.tr("Put Everything Back"), "back", "quiet")
         self.restore.clicked.connect(self._on_restore_clicked)
         self._more = kit.button(self.tr("Details"), "table", "quiet")
         self._more.setCheckable(True)

@@ -80,6 +80,7 @@ class ResultsPage(Page):
              self.tr("Trials"), self.tr("Decode")],
             text_columns=4,
         )  # fmt: skip
+        self.table.setMinimumHeight(30 * kit.unit)  # two rows, whatever the size of the text
         self.view = view
         self.compare = CompareView(kit)
         self._lower = QStackedWidget()
