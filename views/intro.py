@@ -12,6 +12,9 @@ from views.page import SCROLLED_UNITS, Page, scrolling
 from views.settings.choices import Choice
 from views.widgets import Card, Heading, Kit, text_label
 
+WIDE_UNITS = 160
+"""Longer lines are hard to read."""
+
 
 class IntroPage(Page):
     """What RigTune does, what it found, and where to begin.
@@ -51,12 +54,19 @@ class IntroPage(Page):
         column = QVBoxLayout(screen)
         column.setContentsMargins(0, 0, 0, 0)
         card = Card(self.kit)
-        card.column.setSpacing(3 * self.kit.unit)
-        heading = Heading(title, 1.2)
+        card.setMaximumWidth(WIDE_UNITS * self.kit.unit)
+        card.column.setSpacing(4 * self.kit.unit)
+        heading = Heading(title, 1.35)
         heading.setWordWrap(True)
         card.column.addWidget(heading)
-        column.addWidget(card)
-        column.addStretch(1)
+        # In the middle, a little above it, where the eye looks first.
+        column.addStretch(2)
+        row = QHBoxLayout()
+        row.addStretch(1)
+        row.addWidget(card, 1000)
+        row.addStretch(1)
+        column.addLayout(row)
+        column.addStretch(3)
         return screen, card.column
 
     def _what_screen(self) -> QWidget:

@@ -82,6 +82,7 @@ def _sidebar(c: Colors, u: int) -> str:
     QToolButton[role="nav"] {{
         background: transparent; color: {c.text}; border: 2px solid transparent;
         border-left-width: 4px; border-radius: {u + 2}px; text-align: left;
+        border-top-left-radius: 0; border-bottom-left-radius: 0;
         padding: {2 * u - 2}px {2 * u}px;
     }}
     QToolButton[role="nav"]:hover {{ background: {c.sunken}; }}
@@ -123,7 +124,7 @@ def _tones(c: Colors) -> str:
     QLabel[tone="{tone}"] {{ color: {color}; }}
     QFrame[role="banner"][tone="{tone}"] {{
         background: {c.surface}; border: 1px solid {color}; border-left: 5px solid {color};
-        border-radius: 6px;
+        border-radius: 6px; border-top-left-radius: 0; border-bottom-left-radius: 0;
     }}
     """
         for tone, color in tones.items()
@@ -212,7 +213,7 @@ def _choices(c: Colors, u: int, check: str) -> str:
         width: {size}px; height: {size}px; border: 1px solid {c.control};
         background: {c.surface};
     }}
-    QCheckBox, QRadioButton {{ spacing: {u}px; }}
+    QCheckBox, QRadioButton {{ spacing: {3 * u // 2}px; }}
     QCheckBox::indicator {{ border-radius: {u - 1}px; }}
     QRadioButton::indicator {{ border-radius: {size // 2 + 1}px; }}
     QCheckBox::indicator:checked {{

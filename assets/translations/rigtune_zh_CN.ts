@@ -1767,16 +1767,16 @@
         <translation>原因</translation>
     </message>
     <message>
-        <source>When (UTC)</source>
-        <translation>时间（UTC）</translation>
-    </message>
-    <message>
         <source>What</source>
         <translation>项目</translation>
     </message>
     <message>
         <source>Result</source>
         <translation>结果</translation>
+    </message>
+    <message>
+        <source>When</source>
+        <translation>时间</translation>
     </message>
     <message>
         <source>Asked for</source>

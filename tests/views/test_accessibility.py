@@ -103,10 +103,10 @@ def test_conversation_is_readable(window: MainWindow, late: LatePages, qtbot: Qt
     assert nameless(window) == []
 
 
-def scrolled(page: QWidget) -> list[QScrollArea]:
-    """Return the areas of ``page`` that have a scroll bar."""
+def has_one_bar(page: QWidget) -> bool:
+    """Whether ``page`` has no scroll bar beside another one."""
     areas = page.findChildren(QScrollArea)
-    return [a for a in areas if a.isVisible() and a.verticalScrollBar().maximum() > 0]
+    return sum(a.isVisible() and a.verticalScrollBar().maximum() > 0 for a in areas) <= 1
 
 
 def is_told(plot: PlotTwin) -> bool:
@@ -191,7 +191,7 @@ def test_nothing_is_cut_off_in_the_smallest_window(
             qtbot.waitUntil(page.isVisible)
             look(key)
             if key not in ("results", "chat"):  # areas of these scroll on their own
-                qtbot.waitUntil(lambda page=page: len(scrolled(page)) <= 1)
+                qtbot.waitUntil(partial(has_one_bar, page))
         for panel in (window.late.chat.with_history, window.late.chat.with_setup):
             panel.setChecked(True)
             look(f"chat with {panel.accessibleName()}")

@@ -168,7 +168,9 @@ class Alternatives(QWidget):
                 text = f"{change}: {alternative.text}"
             can_search = alternative is None and goal is not None
             columns = 1 if can_search else 2
-            grid.addWidget(text_label(text, muted=True), 2 * row + 1, 0, 1, columns)
+            grid.addWidget(
+                text_label(text, muted=True, is_selectable=False), 2 * row + 1, 0, 1, columns
+            )
             if can_search and goal is not None:
                 button = self._kit.button(self.tr("Search for It"), "next", "quiet")
                 button.setAccessibleName(self.tr("Search: {what}").format(what=title))

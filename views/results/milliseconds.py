@@ -110,7 +110,7 @@ class Milliseconds(QWidget):
             mark = "≈ " if part.is_estimated else ""
             value = f"{mark}{number(part.ms, 1)}\u00a0ms"
             grid.addWidget(_Swatch(self._kit, part.color), row, 0)
-            grid.addWidget(text_label(part.name, muted=True), row, 1)
+            grid.addWidget(text_label(part.name, muted=True, is_selectable=False), row, 1)
             grid.addWidget(text_label(value, wrap=False), row, 2, Qt.AlignmentFlag.AlignRight)
         self._column.addWidget(self._legend)
         self._bar.show_parts([(part.color, part.ms / total) for part in parts] if total else [])

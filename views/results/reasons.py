@@ -40,5 +40,5 @@ class Reasons(QWidget):
         grid.setColumnStretch(1, 1)
         for row, text in enumerate(self._texts):
             grid.addWidget(text_label("•", wrap=False), row, 0, Qt.AlignmentFlag.AlignTop)
-            grid.addWidget(text_label(text), row, 1)
+            grid.addWidget(text_label(text, is_selectable=False), row, 1)
         self._column.addWidget(self._rows)

@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from app.domain.machine import GpuProcess, GpuSample
 from app.domain.memory import DeviceMemory
+from app.domain.units import MIB
 from views.units import format_bytes
 from views.widgets.basics import Kit
 from views.widgets.live_text import LiveText
@@ -187,7 +188,10 @@ def split(used_bytes: int, loaded: DeviceMemory | None) -> dict[str, int]:
     if known > used_bytes:  # still loading: what is there is shared out
         parts = {name: n * used_bytes // max(1, known) for name, n in parts.items()}
     rest = used_bytes - sum(parts.values())
-    return {**{name: n for name, n in parts.items() if n}, **({OTHERS: rest} if rest else {})}
+    return {
+        **{name: n for name, n in parts.items() if n},
+        **({OTHERS: rest} if rest >= MIB else {}),
+    }
 
 
 def biggest_users(processes: tuple[GpuProcess, ...]) -> str:

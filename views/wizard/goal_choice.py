@@ -49,7 +49,8 @@ class GoalChoice(QWidget):
         grid.addWidget(button, 0, 1)
         text = text_label(goal_text(goal), muted=True)
         text.setMinimumWidth(20 * text.fontMetrics().averageCharWidth())
-        text.setContentsMargins(5 * kit.unit, 0, 0, 0)  # below the words, not the circle
+        # below the words, not the circle
+        text.setContentsMargins(4 * kit.unit + 3 * kit.unit // 2, 0, 0, 0)
         grid.addWidget(text, 1, 1)
         grid.setColumnStretch(1, 1)
         return grid
