@@ -6,6 +6,7 @@ from PySide6.QtCore import QCoreApplication
 
 from app.domain.machine import GpuInfo, HostInfo
 from app.domain.record import Record
+from app.domain.units import GIB
 from views.plots.live_strip import Point, StripInfo
 from views.units import large_unit, small_unit, temperature_unit
 
@@ -35,7 +36,7 @@ def gpu_strips(info: GpuInfo | None) -> tuple[Strip, ...]:
             color="memory",
             unit=large,
             scale=per_large,
-            decimals=2,
+            decimals=2 if (total or 0) < 100 * GIB else 1,
             top=None if total is None else float(total),
             is_share=True,
         ),
@@ -94,7 +95,6 @@ def host_strips(host: HostInfo) -> tuple[Strip, ...]:
             scale=per_large,
             decimals=2,
             top=top,
-            is_share=True,
         ),
         "swap_used_bytes": StripInfo(
             name=translate("Strips", "Swap in use"),
