@@ -2318,8 +2318,20 @@
         <translation>试验 {n}：{settings}</translation>
     </message>
     <message>
-        <source>{elapsed} of about {low} to {high} · trials {trials}, loads {loads} · {best}</source>
-        <translation>已用 {elapsed}，预计 {low} 至 {high} · 试验 {trials} 次，加载 {loads} 次 · {best}</translation>
+        <source>trials {trials}, loads {loads}</source>
+        <translation>试验 {trials} 次，加载 {loads} 次</translation>
+    </message>
+    <message>
+        <source>{elapsed}, longer than planned</source>
+        <translation>已用 {elapsed}，比计划更久</translation>
+    </message>
+    <message>
+        <source>{elapsed} of about {low} to {high}</source>
+        <translation>已用 {elapsed}，预计 {low} 至 {high}</translation>
+    </message>
+    <message>
+        <source>{elapsed} of at most about {high}</source>
+        <translation>已用 {elapsed}，最多约 {high}</translation>
     </message>
     <message>
         <source>best so far: {what}</source>

@@ -130,6 +130,7 @@ class SweepPlot(PlotTwin):
     def _redraw(self) -> None:
         measure: Measure = "prefill" if self._measure.currentData() == "prefill" else "decode"
         found = points(self._trials, self.knob, measure)
+        self._axes.widget.setVisible(bool(found))  # numbers on empty axes would mean nothing
         self._has_knee = False
         self._axes.clear()
         self._axes.set_labels(knob_label(self.knob), self._speed_label())
