@@ -41,6 +41,8 @@ from views.words import (
 # kind -> pyqtgraph symbol; the same shapes are named in the key below the plot
 MIN_GAP_MS = 100
 MIN_BAND = 3
+BEAM_FRAC = 0.015
+"""Width of the ends of an interval, of the axis: however few places it has."""
 SYMBOLS = {"measured": "o", "spilled": "t", "failed": "x"}
 
 
@@ -183,9 +185,11 @@ class SweepPlot(PlotTwin):
         if kind != "failed":
             low = np.array([p.speed.low if p.speed else 0.0 for p in found])
             high = np.array([p.speed.high if p.speed else 0.0 for p in found])
+            left, right = self._axes.plot.viewRange()[0]
+            beam = BEAM_FRAC * (right - left)
             self._axes.add(
                 pg.ErrorBarItem(
-                    x=x, y=y, top=high - y, bottom=y - low, beam=0.2, pen=self._axes.pen(measure)
+                    x=x, y=y, top=high - y, bottom=y - low, beam=beam, pen=self._axes.pen(measure)
                 )
             )
         color = measure if kind == "measured" else "bad"
