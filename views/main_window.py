@@ -139,8 +139,8 @@ class MainWindow(QMainWindow):
 
     def _show_again(self) -> None:
         self.resizeEvent(QResizeEvent(self.size(), self.size()))
-        if self._looking.machine is not None:
-            self.dashboard.show_machine(self._looking.machine)
+        if self._machine is not None:
+            self.dashboard.show_machine(self._machine)
         self._build_late_pages()
         self.open_page(self._key_before)
 
@@ -148,6 +148,10 @@ class MainWindow(QMainWindow):
         """Look at the machine and load the other pages' code, both beside the window."""
         self._looking.look(refresh=False)
         self.jobs.start("warm-up", import_pages).event_arrived.connect(self._on_warmed_up)
+
+    @property
+    def _machine(self) -> Machine | None:
+        return self._looking.machine
 
     @property
     def is_ready(self) -> bool:
@@ -196,7 +200,7 @@ class MainWindow(QMainWindow):
         if key == "dashboard":
             return self.dashboard
         if key in MODULES:
-            return self.on_demand.page(key, self._looking.machine)
+            return self.on_demand.page(key, self._machine)
         return self._late.page(key) if self._late else None
 
     def _lay_out(self) -> None:
@@ -228,8 +232,8 @@ class MainWindow(QMainWindow):
 
     @Slot()
     def _show_findings(self) -> None:
-        if self._looking.machine is not None:
-            self.on_demand.show_findings(self._looking.machine, self.feed)
+        if self._machine is not None:
+            self.on_demand.show_findings(self._machine, self.feed)
 
     @Slot(object)
     def _on_machine_failed(self, error: ErrorInfo) -> None:

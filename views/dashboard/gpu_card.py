@@ -33,7 +33,6 @@ class GpuCard(DeviceCard):
         self.column.addWidget(self._memory)
         self.processes = ProcessTable(kit, self.name)
         self.processes.hide()
-        self._lists_programs = False
         self.column.addWidget(self.processes)
         self._loaded: DeviceMemory | None = None
         self._note = text_label(muted=True)
@@ -57,7 +56,6 @@ class GpuCard(DeviceCard):
             self._say(self.tr("It sleeps to save power. RigTune does not wake it for a graph."))
             self.hide_strips()
             self._memory.hide()
-            self.processes.hide()
             return
         state, tone = state_of(newest)
         reason = absence_text(newest.missing.get("busy_pct", "")) if tone == "bad" else ""
@@ -69,14 +67,7 @@ class GpuCard(DeviceCard):
         self.set_facts(" · ".join(fact for fact in facts if fact))
         total = self._gpu.info.vram_total_bytes if self._gpu.info else None
         self._memory.show_sample(newest, total, self._loaded)
-        self.processes.setVisible(self._lists_programs)
         self.processes.show_processes(newest.processes)
-
-    def list_programs(self, is_wanted: bool) -> None:  # noqa: FBT001
-        """Show who uses the GPU from the next reading on; one that sleeps has none."""
-        self._lists_programs = is_wanted
-        if not is_wanted:
-            self.processes.hide()
 
     @property
     def key(self) -> str:

@@ -127,7 +127,7 @@ class DashboardPage(Page):
         card.show_as_table(self._as_table.isChecked())
         if isinstance(card, GpuCard):
             card.show_loaded(self._loaded)
-            card.list_programs(self._processes.isChecked())
+            card.processes.setVisible(self._processes.isChecked())
         self._cards_shown = (*self._cards_shown, card)
 
     def _end_build(self) -> None:
@@ -182,7 +182,7 @@ class DashboardPage(Page):
     def _on_processes_toggled(self, is_shown: bool) -> None:  # noqa: FBT001
         for card in self._cards_shown:
             if isinstance(card, GpuCard):
-                card.list_programs(is_shown)
+                card.processes.setVisible(is_shown)
         self._refresh()
 
     @Slot()
