@@ -81,8 +81,7 @@ class ResultsPage(Page):
             text_columns=4,
         )  # fmt: skip
         self.table.setMinimumHeight(30 * kit.unit)  # two rows, whatever the size of the text
-        self.view = view
-        self.compare = CompareView(kit)
+        self.view, self.compare = view, CompareView(kit)
         self._lower = QStackedWidget()
         self._lower.addWidget(view)
         self._lower.addWidget(self.compare)
