@@ -11,7 +11,7 @@ from app.domain.errors import ErrorInfo
 from app.domain.finding import Check, CheckStatus, Finding, Severity
 from app.domain.machine import Machine
 from views import words
-from views.page import Page, scrolling
+from views.page import SCROLLED_UNITS, Page, scrolling
 from views.widgets import Card, EmptyState, Heading, Kit, Pill, text_label
 
 TONES = {
@@ -35,7 +35,7 @@ class AdvicePage(Page):
 
     def __init__(self, kit: Kit) -> None:
         """Build the page without findings."""
-        super().__init__(kit, "")
+        super().__init__(kit, "", min_units=SCROLLED_UNITS)
         self.title.setText(self.tr("Advice"))
         refresh = kit.button(self.tr("Look Again"), "refresh")
         refresh.clicked.connect(self.refresh_requested)

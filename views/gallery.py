@@ -6,7 +6,6 @@ from PySide6.QtWidgets import (
     QComboBox,
     QDoubleSpinBox,
     QGridLayout,
-    QHBoxLayout,
     QLineEdit,
     QProgressBar,
     QRadioButton,
@@ -17,9 +16,11 @@ from PySide6.QtWidgets import (
 
 from app.domain.memory import DeviceMemory, Verdict
 from app.domain.units import GIB
-from views.page import Page, scrolling
+from views.page import SCROLLED_UNITS, Page, scrolling
 from views.plots.live_strip import LiveStrip, StripInfo
 from views.widgets import Banner, Card, EmptyState, Heading, Kit, Pill, Table, ValueLabel
+from views.widgets.basics import indent
+from views.widgets.flow import Flow
 from views.widgets.memory_bar import MemoryBar
 from views.widgets.pill import TONES
 
@@ -32,7 +33,7 @@ class GalleryPage(Page):
 
     def __init__(self, kit: Kit) -> None:
         """Build every block once per state."""
-        super().__init__(kit, "Gallery")
+        super().__init__(kit, "Gallery", min_units=SCROLLED_UNITS)
         content = QWidget()
         column = QVBoxLayout(content)
         column.setContentsMargins(0, 0, 0, 0)
@@ -50,13 +51,10 @@ class GalleryPage(Page):
         self.body.addWidget(scrolling(content), 1)
 
     def _row(self, widgets: list[QWidget]) -> list[QWidget]:
-        holder = QWidget()
-        row = QHBoxLayout(holder)
-        row.setContentsMargins(0, 0, 0, 0)
+        row = Flow(2 * self.kit.unit)
         for widget in widgets:
             row.addWidget(widget)
-        row.addStretch(1)
-        return [holder]
+        return [row]
 
     def _buttons(self) -> list[QWidget]:
         made: list[QWidget] = []
@@ -78,6 +76,7 @@ class GalleryPage(Page):
         line, spin, slider = QLineEdit("text"), QDoubleSpinBox(), QSlider()
         for widget, name in ((line, "line"), (spin, "number"), (slider, "slider")):
             widget.setAccessibleName(name)
+        indent(spin)
         bar = QProgressBar()
         bar.setValue(40)
         bar.setTextVisible(False)

@@ -8,9 +8,12 @@ from typing_extensions import override
 from app.domain.machine import Machine
 from views.dashboard.gpu_card import gpu_facts, gpu_name
 from views.dashboard.host_card import host_facts
-from views.page import Page, scrolling
+from views.page import SCROLLED_UNITS, Page, scrolling
 from views.settings.choices import Choice
 from views.widgets import Card, Heading, Kit, text_label
+
+WIDE_UNITS = 160
+"""Longer lines are hard to read."""
 
 
 class IntroPage(Page):
@@ -24,7 +27,7 @@ class IntroPage(Page):
 
     def __init__(self, kit: Kit) -> None:
         """Build the three screens."""
-        super().__init__(kit, "")
+        super().__init__(kit, "", min_units=SCROLLED_UNITS)
         self.title.setText(self.tr("Welcome to RigTune"))
         self.skip = kit.button(self.tr("Skip"), role="quiet")
         self.skip.clicked.connect(self._on_skipped)
@@ -51,12 +54,19 @@ class IntroPage(Page):
         column = QVBoxLayout(screen)
         column.setContentsMargins(0, 0, 0, 0)
         card = Card(self.kit)
-        card.column.setSpacing(3 * self.kit.unit)
-        heading = Heading(title, 1.2)
+        card.setMaximumWidth(WIDE_UNITS * self.kit.unit)
+        card.column.setSpacing(4 * self.kit.unit)
+        heading = Heading(title, 1.35)
         heading.setWordWrap(True)
         card.column.addWidget(heading)
-        column.addWidget(card)
-        column.addStretch(1)
+        # In the middle, a little above it, where the eye looks first.
+        column.addStretch(2)
+        row = QHBoxLayout()
+        row.addStretch(1)
+        row.addWidget(card, 1000)
+        row.addStretch(1)
+        column.addLayout(row)
+        column.addStretch(3)
         return screen, card.column
 
     def _what_screen(self) -> QWidget:

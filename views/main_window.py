@@ -15,12 +15,13 @@ from typing_extensions import override
 from app.domain.errors import ErrorInfo
 from app.domain.machine import Machine
 from views.background import Background
-from views.beside import Opened, close_session, import_pages, look_at_machine, write_text
+from views.beside import close_session, import_pages, write_text
 from views.bridge import Jobs
 from views.dashboard.page import DashboardPage
 from views.ending import Ending
-from views.feed import TelemetryFeed, TelemetryPort
+from views.feed import TelemetryFeed
 from views.language import Translations
+from views.looking import Looking
 from views.menus import Menus
 from views.on_demand import MODULES, OnDemand
 from views.port import SessionPort
@@ -61,14 +62,16 @@ class MainWindow(QMainWindow):
             translations: The languages; ``None`` = the window speaks English only.
         """
         super().__init__()
-        self._kit, self._open_session = kit, open_session
-        self._session: SessionPort | None = None
-        self._machine: Machine | None = None
+        self._kit = kit
         self._late_module: ModuleType | None = None
         self.state = state
         self.jobs = Jobs(self)
         self.feed = TelemetryFeed(self)
-        self._has_failed = False
+        self._looking = Looking(open_session, kit.options, self.jobs, self.feed, self)
+        self._looking.opened.connect(self._on_opened)
+        self._looking.seen.connect(self._on_machine_seen)
+        self._looking.read.connect(self._show_findings)
+        self._looking.failed.connect(self._on_machine_failed)
         self._turns = Slices(self)
         self.background = Background(kit, self)
         self.ending = Ending(self.jobs, self._last_work, self.close, self)
@@ -103,8 +106,8 @@ class MainWindow(QMainWindow):
         self._stack.addWidget(self.dashboard)
         self.dashboard.tune_requested.connect(partial(self.open_page, "tune"))
         self.dashboard.export_requested.connect(self._on_export_requested)
-        if self._session is not None:
-            self._attach(self._session)
+        if self._looking.session is not None:
+            self._attach(self._looking.session)
 
     def _attach(self, session: SessionPort) -> None:
         self.dashboard.power.attach(session.power, self.jobs)
@@ -143,13 +146,17 @@ class MainWindow(QMainWindow):
 
     def start(self) -> None:
         """Look at the machine and load the other pages' code, both beside the window."""
-        self._look_at_machine(refresh=False)
+        self._looking.look(refresh=False)
         self.jobs.start("warm-up", import_pages).event_arrived.connect(self._on_warmed_up)
+
+    @property
+    def _machine(self) -> Machine | None:
+        return self._looking.machine
 
     @property
     def is_ready(self) -> bool:
         """Whether start-up is over: every page is built, the machine is known or cannot be."""
-        return self._late is not None and (self.dashboard.is_ready or self._has_failed)
+        return self._late is not None and (self.dashboard.is_ready or self._looking.has_failed)
 
     @property
     def late(self) -> "LatePages | None":
@@ -212,44 +219,30 @@ class MainWindow(QMainWindow):
         if self.state.geometry:
             self.restoreGeometry(QByteArray(base64.b64decode(self.state.geometry)))
 
-    def _look_at_machine(self, *, refresh: bool) -> None:
-        interval_s = self._kit.options.value.interval_s
-        look = look_at_machine(self._session, self._open_session, interval_s, refresh=refresh)
-        job = self.jobs.start("start", look)
-        job.event_arrived.connect(self._on_machine_event)
-        job.failed.connect(self._on_machine_failed)
+    @Slot(object)
+    def _on_opened(self, session: SessionPort) -> None:
+        self._attach(session)
+        self._build_late_pages()
 
     @Slot(object)
-    def _on_machine_event(self, event: object) -> None:
-        if isinstance(event, Opened):
-            self._session = event.session
-            self._attach(event.session)
-            self._build_late_pages()
-        elif isinstance(event, Machine):
-            self.dashboard.show_machine(event)
-            self._machine = event
-            self._show_findings()
-            self.on_demand.show_machine(event)
-        else:
-            telemetry: TelemetryPort = event  # type: ignore[assignment]
-            self.feed.attach(telemetry)
-            # The session keeps one telemetry: an earlier pace may be another.
-            self.feed.set_interval(self._kit.options.value.interval_s)
-            self._show_findings()
+    def _on_machine_seen(self, machine: Machine) -> None:
+        self.dashboard.show_machine(machine)
+        self._show_findings()
+        self.on_demand.show_machine(machine)
 
+    @Slot()
     def _show_findings(self) -> None:
         if self._machine is not None:
             self.on_demand.show_findings(self._machine, self.feed)
 
     @Slot(object)
     def _on_machine_failed(self, error: ErrorInfo) -> None:
-        self._has_failed = True
         self.dashboard.show_problem(error)
 
     @Slot()
     def look_again(self) -> None:
         """Look at the machine once more."""
-        self._look_at_machine(refresh=True)
+        self._looking.look(refresh=True)
 
     @Slot(object)
     def _on_warmed_up(self, late_pages: ModuleType) -> None:
@@ -257,10 +250,11 @@ class MainWindow(QMainWindow):
         self._build_late_pages()
 
     def _build_late_pages(self) -> None:
-        if self.ending.is_begun or self._session is None or self._late_module is None:
+        session = self._looking.session
+        if self.ending.is_begun or session is None or self._late_module is None:
             return
         self._builder = self._late_module.LatePagesBuilder(
-            self._kit, self._session, self.jobs, self.state
+            self._kit, session, self.jobs, self.state
         )
         self._builder.setParent(self)
         self._builder.finished.connect(self._on_pages_built)
@@ -276,7 +270,7 @@ class MainWindow(QMainWindow):
         late.page_requested.connect(self.open_page)
         late.state_changed.connect(self._on_state_changed)
         late.loaded_changed.connect(self.dashboard.show_loaded)
-        late.chat.scene.engine_failed.connect(partial(self._look_at_machine, refresh=False))
+        late.chat.scene.engine_failed.connect(partial(self._looking.look, refresh=False))
         late.wizard.search_told.connect(self.background.tell)
         self.open_page(self._wanted)
         self.pages_built.emit()
@@ -329,7 +323,7 @@ class MainWindow(QMainWindow):
         """Return what a thread is to do last: keep the window's state, end the session."""
         geometry = base64.b64encode(self.saveGeometry().data()).decode()
         state = msgspec.structs.replace(self.state, geometry=geometry)
-        return partial(close_session, self._session, state)
+        return partial(close_session, self._looking.session, state)
 
     @override
     def closeEvent(self, event: QCloseEvent) -> None:

@@ -9,6 +9,8 @@ from views.widgets.flow import Flow
 
 MIN_UNITS = 130
 """Height a page is laid out for at least: what the smallest window gives it with normal text."""
+SCROLLED_UNITS = 60
+"""The same for a page whose whole content scrolls: one scroll bar is enough for it."""
 
 
 class Page(QWidget):
@@ -21,14 +23,14 @@ class Page(QWidget):
         body: Column below it.
     """
 
-    def __init__(self, kit: Kit, title: str) -> None:
-        """Build an empty page."""
+    def __init__(self, kit: Kit, title: str, *, min_units: int = MIN_UNITS) -> None:
+        """Build an empty page, laid out for a height of ``min_units`` at least."""
         super().__init__()
         self.kit = kit
         self.setProperty("role", "page")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         content = _Content()
-        content.setMinimumHeight(MIN_UNITS * kit.unit)
+        content.setMinimumHeight(min_units * kit.unit)
         inner = QVBoxLayout(content)
         pad = 5 * kit.unit
         inner.setContentsMargins(pad, 4 * kit.unit, pad, 4 * kit.unit)

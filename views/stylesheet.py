@@ -54,7 +54,7 @@ def _buttons(c: Colors, u: int) -> str:
     QPushButton:checked {{ background: {c.sunken}; border-color: {c.accent}; }}
     QPushButton[role="primary"] {{
         background: {c.accent}; color: {c.on_accent}; border: 1px solid {c.accent};
-        font-weight: 600;
+        font-weight: 700;
     }}
     QPushButton[role="primary"]:hover {{ border-color: {c.text}; }}
     QPushButton[role="primary"]:disabled {{
@@ -82,6 +82,7 @@ def _sidebar(c: Colors, u: int) -> str:
     QToolButton[role="nav"] {{
         background: transparent; color: {c.text}; border: 2px solid transparent;
         border-left-width: 4px; border-radius: {u + 2}px; text-align: left;
+        border-top-left-radius: 0; border-bottom-left-radius: 0;
         padding: {2 * u - 2}px {2 * u}px;
     }}
     QToolButton[role="nav"]:hover {{ background: {c.sunken}; }}
@@ -123,7 +124,7 @@ def _tones(c: Colors) -> str:
     QLabel[tone="{tone}"] {{ color: {color}; }}
     QFrame[role="banner"][tone="{tone}"] {{
         background: {c.surface}; border: 1px solid {color}; border-left: 5px solid {color};
-        border-radius: 6px;
+        border-radius: 6px; border-top-left-radius: 0; border-bottom-left-radius: 0;
     }}
     """
         for tone, color in tones.items()
@@ -167,6 +168,8 @@ def _scroll_bars(c: Colors, u: int) -> str:
 
 
 def _fields(c: Colors, u: int, controls: str) -> str:
+    reach = 3 * u // 2
+    handle = u + 2 * reach  # as wide as high: a radius of more than half of it draws a square
     return f"""
     QComboBox, QAbstractSpinBox {{
         background: {c.surface}; color: {c.text}; border: 1px solid {c.control};
@@ -189,13 +192,14 @@ def _fields(c: Colors, u: int, controls: str) -> str:
     QAbstractSpinBox::up-button, QAbstractSpinBox::down-button {{
         border: none; background: transparent; width: {5 * u}px;
     }}
+    QSlider:horizontal {{ min-height: {handle}px; }}
     QSlider::groove:horizontal {{
         background: {c.control}; height: {u}px; border-radius: {u // 2}px;
     }}
     QSlider::sub-page:horizontal {{ background: {c.accent}; border-radius: {u // 2}px; }}
     QSlider::handle:horizontal {{
-        background: {c.accent}; border: 2px solid {c.surface}; border-radius: {2 * u}px;
-        width: {4 * u - 4}px; margin: -{3 * u // 2}px 0;
+        background: {c.accent}; border: 2px solid {c.surface}; border-radius: {handle // 2}px;
+        width: {handle - 4}px; margin: -{reach}px 0;
     }}
     QSlider::handle:horizontal:focus {{ border-color: {c.text}; }}
     """
@@ -209,6 +213,7 @@ def _choices(c: Colors, u: int, check: str) -> str:
         width: {size}px; height: {size}px; border: 1px solid {c.control};
         background: {c.surface};
     }}
+    QCheckBox, QRadioButton {{ spacing: {3 * u // 2}px; }}
     QCheckBox::indicator {{ border-radius: {u - 1}px; }}
     QRadioButton::indicator {{ border-radius: {size // 2 + 1}px; }}
     QCheckBox::indicator:checked {{

@@ -176,7 +176,8 @@ def scale_font(widget: QWidget, factor: float, *, bold: bool = False) -> None:
     else:
         font.setPixelSize(round(font.pixelSize() * factor))
     if bold:
-        font.setWeight(QFont.Weight.DemiBold)
+        # From here on Qt makes a bold face itself where a font has none, as many Chinese ones.
+        font.setWeight(QFont.Weight.Bold)
     widget.setFont(font)
 
 

@@ -1,6 +1,6 @@
 """Words of the window for the core's codes; the core itself never speaks to a widget."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication, QDateTime, QLocale, Qt
 
@@ -180,6 +180,12 @@ def sentence(section: str, code: str, data: Mapping[str, str | int | float | Non
         return render(section, code, told, text_language())
     except Bug:
         return ""
+
+
+def paragraph(sentences: Iterable[str]) -> str:
+    """Return sentences one after the other; Chinese ones need no space between them."""
+    gap = "" if text_language() == "zh" else " "
+    return gap.join(filter(None, sentences))
 
 
 def said_text(text: str) -> str:

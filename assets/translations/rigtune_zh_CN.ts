@@ -956,6 +956,18 @@
         <translation>等待读数</translation>
     </message>
     <message>
+        <source>The engine uses this GPU, but no driver tells its readings.</source>
+        <translation>引擎使用此 GPU，但没有驱动提供它的读数。</translation>
+    </message>
+    <message>
+        <source>Several GPUs here are called alike: whose readings are this one&apos;s is not known.</source>
+        <translation>这里有多个同名 GPU：无法知道哪些读数属于它。</translation>
+    </message>
+    <message>
+        <source>Several parts of a split card are alike: whose readings are this one&apos;s is not known.</source>
+        <translation>拆分的显卡有多个相同的部分：无法知道哪些读数属于它。</translation>
+    </message>
+    <message>
         <source>throttled: {why}</source>
         <translation>降频：{why}</translation>
     </message>
@@ -1755,16 +1767,16 @@
         <translation>原因</translation>
     </message>
     <message>
-        <source>When (UTC)</source>
-        <translation>时间（UTC）</translation>
-    </message>
-    <message>
         <source>What</source>
         <translation>项目</translation>
     </message>
     <message>
         <source>Result</source>
         <translation>结果</translation>
+    </message>
+    <message>
+        <source>When</source>
+        <translation>时间</translation>
     </message>
     <message>
         <source>Asked for</source>
@@ -1856,6 +1868,17 @@
     <message>
         <source>GPU time</source>
         <translation>GPU 占用</translation>
+    </message>
+</context>
+<context>
+    <name>Reasons</name>
+    <message>
+        <source>Why</source>
+        <translation>原因</translation>
+    </message>
+    <message>
+        <source>No reasons were recorded.</source>
+        <translation>没有记录原因。</translation>
     </message>
 </context>
 <context>
@@ -2002,6 +2025,34 @@
         <translation>全部</translation>
     </message>
     <message>
+        <source>physical cores</source>
+        <translation>物理核心数</translation>
+    </message>
+    <message>
+        <source>as in decode</source>
+        <translation>与生成相同</translation>
+    </message>
+    <message>
+        <source>by free memory</source>
+        <translation>按空闲内存</translation>
+    </message>
+    <message>
+        <source>none</source>
+        <translation>无</translation>
+    </message>
+    <message>
+        <source>on</source>
+        <translation>开</translation>
+    </message>
+    <message>
+        <source>off</source>
+        <translation>关</translation>
+    </message>
+    <message>
+        <source>automatic</source>
+        <translation>自动</translation>
+    </message>
+    <message>
         <source>RAM only</source>
         <translation>仅内存</translation>
     </message>
@@ -2047,10 +2098,6 @@
     <message>
         <source>Memory</source>
         <translation>内存</translation>
-    </message>
-    <message>
-        <source>Why</source>
-        <translation>原因</translation>
     </message>
     <message>
         <source>All settings</source>
@@ -2111,10 +2158,6 @@
     <message>
         <source>Chat and server use these settings for {model} from now on.</source>
         <translation>从现在起，聊天和服务器对 {model} 使用这些设置。</translation>
-    </message>
-    <message>
-        <source>No reasons were recorded.</source>
-        <translation>没有记录原因。</translation>
     </message>
     <message>
         <source>Copied to the clipboard: {text}</source>
@@ -2275,8 +2318,20 @@
         <translation>试验 {n}：{settings}</translation>
     </message>
     <message>
-        <source>{elapsed} of about {low} to {high} · trials {trials}, loads {loads} · {best}</source>
-        <translation>已用 {elapsed}，预计 {low} 至 {high} · 试验 {trials} 次，加载 {loads} 次 · {best}</translation>
+        <source>trials {trials}, loads {loads}</source>
+        <translation>试验 {trials} 次，加载 {loads} 次</translation>
+    </message>
+    <message>
+        <source>{elapsed}, longer than planned</source>
+        <translation>已用 {elapsed}，比计划更久</translation>
+    </message>
+    <message>
+        <source>{elapsed} of about {low} to {high}</source>
+        <translation>已用 {elapsed}，预计 {low} 至 {high}</translation>
+    </message>
+    <message>
+        <source>{elapsed} of at most about {high}</source>
+        <translation>已用 {elapsed}，最多约 {high}</translation>
     </message>
     <message>
         <source>best so far: {what}</source>
@@ -2771,10 +2826,6 @@
         <translation>tok/s</translation>
     </message>
     <message>
-        <source>Knee</source>
-        <translation>拐点</translation>
-    </message>
-    <message>
         <source>Recommended</source>
         <translation>推荐</translation>
     </message>
@@ -2799,12 +2850,16 @@
         <translation>▒ 其间的预期值，±&#xa0;8&#xa0;%</translation>
     </message>
     <message>
+        <source>◇ knee: saves memory</source>
+        <translation>◇ 拐点：节省内存</translation>
+    </message>
+    <message>
         <source>No speed measured yet.</source>
         <translation>尚未测得速度。</translation>
     </message>
     <message>
         <source>{measure} is best at {knob} {x:g}: {speed}. Trials shown: {n}.</source>
-        <translation>{measure}在{knob} {x:g} 时最佳：{speed}。显示的试验：{n}。</translation>
+        <translation>{measure}在 {knob} {x:g} 时最佳：{speed}。显示的试验：{n}。</translation>
     </message>
     <message>
         <source>Speeds {depth}.</source>

@@ -382,7 +382,8 @@ class FakeSession:
                        quant="Q4_0", verdict=Verdict.DOES_NOT_FIT),
             ModelEntry(id="hf:broken", origin="Hugging Face", name="org/half-a-download.gguf",
                        path="/models/half.gguf", file_bytes=800 * MIB,
-                       problem="the file ends inside the tensor table"),
+                       problem="half.gguf: download incomplete: the file ends inside its header, "
+                       "after 4096 bytes."),
         )  # fmt: skip
 
     def inspect(self, model: str) -> ModelSpec:

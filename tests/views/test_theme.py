@@ -5,8 +5,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from PySide6.QtGui import QImage, QPalette
-from PySide6.QtWidgets import QApplication, QComboBox, QLabel
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor, QImage, QPalette
+from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QSlider
 from pytestqt.qtbot import QtBot
 
 import views
@@ -112,3 +113,25 @@ def test_arrows_show_wherever_the_program_lies(tmp_path: Path, qtbot: QtBot) -> 
     here = picture(asset("icons/controls"), "down.svg")
     assert picture(odd, "down.svg") == here
     assert picture(odd, "up.svg") != here
+
+
+@pytest.mark.parametrize("unit_px", range(3, 11))
+def test_handle_of_a_slider_is_round(qtbot: QtBot, unit_px: int) -> None:
+    """At no size of the text may it fall back to a square."""
+    slider = QSlider(Qt.Orientation.Horizontal)
+    qtbot.addWidget(slider)
+    slider.setStyleSheet(stylesheet(LOOKS[0], unit_px, controls=""))
+    slider.setMaximum(2)
+    slider.setValue(1)
+    slider.resize(30 * unit_px, 6 * unit_px)
+    picture = slider.grab().toImage()
+    accent = QColor(LOOKS[0].accent)
+    middle = 15 * unit_px
+    rows = [
+        sum(picture.pixelColor(x, y) == accent for x in range(middle, picture.width()))
+        for y in range(picture.height())
+    ]
+    drawn = [n for n in rows if n]  # right of the middle there is the handle only
+    assert len(drawn) > 2 * unit_px
+    assert drawn[0] < max(drawn)
+    assert drawn[-1] < max(drawn)

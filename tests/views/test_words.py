@@ -103,3 +103,12 @@ def test_trials_are_told_apart_by_what_differs() -> None:
     assert texts == [
         "GPU layers 28, batch 512", "GPU layers 14, batch 512", "GPU layers 14, batch 1024",
     ]  # fmt: skip
+
+
+def test_sentences_follow_each_other_as_the_language_has_it(qapp: QApplication) -> None:
+    """English puts a space between two sentences, Chinese none; empty ones leave no gap."""
+    translations = Translations(qapp, Language.ENGLISH)
+    assert words.paragraph(["One.", "", "Two."]) == "One. Two."
+    translations.choose(Language.CHINESE)
+    assert words.paragraph(["一。", "", "二。"]) == "一。二。"
+    translations.choose(Language.ENGLISH)

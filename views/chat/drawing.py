@@ -102,3 +102,11 @@ class Drawer(QObject):
             is_markdown = row.turn.view.role != "user" and not row.is_open
             widget.show_text(text, markdown=is_markdown)
         widget.shown = text
+
+
+def tab_stops(widget: RowWidget) -> list[QWidget]:
+    """Return what of a row can be reached with the Tab key, in order."""
+    if isinstance(widget, Head):
+        return [widget.back, widget.next, widget.copy, widget.more]
+    button = getattr(widget, "button", None)
+    return [] if button is None else [button]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QEvent, QObject, Qt, Signal, Slot
+from PySide6.QtCore import QEvent, QObject, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
     QHBoxLayout,
@@ -26,6 +26,7 @@ from views.words import local_time
 
 MAX_SHOWN = 200
 SNIPPET_CHARS = 60
+WIDE_CHARS = 30
 _ENTRY = Qt.ItemDataRole.UserRole
 
 
@@ -116,6 +117,11 @@ class History(QWidget):
         self.export.clicked.connect(self._on_export_clicked)
         self.delete.clicked.connect(self._on_delete_clicked)
         self._show_state()
+
+    @override
+    def sizeHint(self) -> QSize:
+        wide = WIDE_CHARS * self.fontMetrics().averageCharWidth()
+        return QSize(wide, super().sizeHint().height())
 
     @property
     def current(self) -> Entry | None:

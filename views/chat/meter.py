@@ -17,7 +17,7 @@ from views.chat.turns import Vitals
 from views.theme import use_tabular_digits
 from views.widgets import Kit
 from views.widgets.basics import set_tone, text_label
-from views.words import sentence
+from views.words import paragraph, sentence
 
 NOW_S = 1.0
 """The speed of now is that of the last second."""
@@ -149,7 +149,7 @@ class Meter(QWidget):
 
     def show_causes(self, causes: tuple[SlowCause, ...]) -> None:
         """Say why the answer is slow, or nothing."""
-        said = " ".join(sentence("slow", c.code, c.data) for c in causes)
+        said = paragraph(sentence("slow", c.code, c.data) for c in causes)
         text = self.tr("Why slow: {causes}").format(causes=said) if said else ""
         if text != self.slow.text():
             self.slow.setText(text)

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from app.store.records import Profile
 
-HISTORY_CHARS = 30
-
 
 class ChatPage(Page):
     """Talks to one model at a time, in as many conversations as the user keeps.
@@ -86,7 +84,6 @@ class ChatPage(Page):
         sides = Sides(kit)
         self.body.addWidget(sides, 1)
         self.history = History(kit, session, jobs)
-        self.history.setFixedWidth(HISTORY_CHARS * self.fontMetrics().averageCharWidth())
         sides.add(self.history, 0)
         right = QWidget()
         right.setMinimumWidth(55 * kit.unit)

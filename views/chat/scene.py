@@ -28,7 +28,7 @@ from views.chat.turns import (
     Vitals,
 )
 from views.widgets import Banner, Pill
-from views.words import error_text, said_text, settings_text
+from views.words import error_text, paragraph, said_text, settings_text
 
 
 class Scene(QObject):
@@ -214,7 +214,7 @@ class Scene(QObject):
                 self.tr("This model has no chat template: it continues your text instead.")
             )
         if notes:
-            self._banner.say(" ".join(notes), "warn")
+            self._banner.say(paragraph(notes), "warn")
 
     def _template(self, tried: TemplateTried) -> None:
         said = [error_text(f.error) for f in tried.findings]
@@ -223,7 +223,7 @@ class Scene(QObject):
             for f in tried.findings if f.stop
         ]  # fmt: skip
         self._is_template_bad = True
-        self._banner.say(" ".join(said), "warn", self.tr("Choose…"))
+        self._banner.say(paragraph(said), "warn", self.tr("Choose…"))
 
     def _vitals(self, vitals: Vitals) -> None:
         self._meter.show_vitals(vitals, self._idle(vitals.idle_left_s))

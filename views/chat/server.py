@@ -16,6 +16,7 @@ from views.chat.picker import DEMO, Choice
 from views.port import SessionPort
 from views.theme import use_tabular_digits
 from views.widgets import Card, Kit, Pill, text_label
+from views.widgets.basics import indent
 from views.widgets.flow import Flow
 from views.words import settings_text
 
@@ -58,6 +59,7 @@ class ServerPanel(Card):
         row = Flow(2 * kit.unit)
         label = QLabel(self.tr("&Port"))
         self.port = QSpinBox()
+        indent(self.port)
         self.port.setRange(0, 65535)
         self.port.setSpecialValueText(self.tr("any free one"))
         self.port.setAccessibleName(self.tr("Port"))

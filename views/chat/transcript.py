@@ -10,7 +10,7 @@ from PySide6.QtGui import QGuiApplication, QKeyEvent, QPainter, QPaintEvent, QPe
 from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QFrame, QWidget
 from typing_extensions import override
 
-from views.chat.drawing import Drawer, RowWidget
+from views.chat.drawing import Drawer, RowWidget, tab_stops
 from views.chat.head import COPY, Head
 from views.chat.rows import HEAD, UNKNOWN, Row, Turn
 from views.chat.turns import TurnView
@@ -218,7 +218,7 @@ class Transcript(QAbstractScrollArea):
         self.viewport().update()
 
     def _order_tabs(self) -> None:
-        stops = [stop for widget in self._in_order() for stop in _stops(widget)]
+        stops = [stop for widget in self._in_order() for stop in tab_stops(widget)]
         for one, two in pairwise(stops):
             if one.nextInFocusChain() is not two:
                 QWidget.setTabOrder(one, two)
@@ -343,11 +343,3 @@ class Transcript(QAbstractScrollArea):
 
 def _focus() -> QWidget:
     return QApplication.focusWidget() or QWidget()
-
-
-def _stops(widget: RowWidget) -> list[QWidget]:
-    """Return what of a row can be reached with the Tab key, in order."""
-    if isinstance(widget, Head):
-        return [widget.back, widget.next, widget.copy, widget.more]
-    button = getattr(widget, "button", None)
-    return [] if button is None else [button]

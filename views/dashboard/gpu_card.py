@@ -38,7 +38,7 @@ class GpuCard(DeviceCard):
         self._note = text_label(muted=True)
         self._note.hide()
         self.column.addWidget(self._note)
-        self._lasting_note = gpu.unmatched or ""
+        self._lasting_note = unmatched_text(gpu.unmatched)
         if not gpu.engine:
             self._lasting_note = self.tr(
                 "This engine build has no backend for this GPU, so it will not be used."
@@ -87,6 +87,24 @@ class GpuCard(DeviceCard):
     def _say(self, text: str) -> None:
         self._note.setText(text)
         self._note.setVisible(bool(text))
+
+
+def unmatched_text(code: str | None) -> str:
+    """Return why there are no readings of a GPU that only the engine knows."""
+    texts = {
+        "no_probe_sees_it": translate(
+            "GpuCard", "The engine uses this GPU, but no driver tells its readings."
+        ),
+        "ambiguous_name": translate(
+            "GpuCard", "Several GPUs here are called alike: whose readings are this one's is "
+            "not known.",
+        ),
+        "ambiguous_instance": translate(
+            "GpuCard", "Several parts of a split card are alike: whose readings are this one's "
+            "is not known.",
+        ),
+    }  # fmt: skip
+    return texts.get(code or "", code or "")
 
 
 def state_of(sample: GpuSample) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from views.dashboard.csv_file import Column, csv_text
 from views.dashboard.gpu_card import GpuCard
 from views.dashboard.host_card import HostCard
 from views.feed import HOST, TelemetryFeed
-from views.page import Page, scrolling
+from views.page import SCROLLED_UNITS, Page, scrolling
 from views.power.panel import PowerPanel
 from views.slices import Slices
 from views.widgets import Banner, EmptyState, Kit
@@ -37,7 +37,7 @@ class DashboardPage(Page):
 
     def __init__(self, kit: Kit, feed: TelemetryFeed) -> None:
         """Build the page; the machine comes later."""
-        super().__init__(kit, "")
+        super().__init__(kit, "", min_units=SCROLLED_UNITS)
         self.title.setText(self.tr("Dashboard"))
         self._feed = feed
         self._cards_shown: tuple[GpuCard | HostCard, ...] = ()
@@ -49,17 +49,20 @@ class DashboardPage(Page):
         self._banner = Banner(kit)
         self.body.addWidget(self._banner)
         self.power = PowerPanel(kit)
-        self.body.addWidget(self.power)
         self._waiting = EmptyState(
             kit, "gpu", self.tr("Looking at your machine…"),
             self.tr("Probes read the drivers, and the engine lists its devices."),
         )  # fmt: skip
         self.body.addWidget(self._waiting, 1)
-        self._cards = QWidget()
-        self._column = QVBoxLayout(self._cards)
-        self._column.setContentsMargins(0, 0, 0, 0)
+        content = QWidget()
+        whole = QVBoxLayout(content)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.setSpacing(3 * kit.unit)
+        whole.addWidget(self.power)
+        self._column = QVBoxLayout()
         self._column.setSpacing(3 * kit.unit)
-        self._area = scrolling(self._cards)
+        whole.addLayout(self._column, 1)
+        self._area = scrolling(content)
         self._area.hide()
         self.body.addWidget(self._area, 1)
         feed.updated.connect(self._on_feed_updated)
@@ -140,6 +143,7 @@ class DashboardPage(Page):
         """Say that the machine could not be read."""
         self._banner.show_error(error)
         self._waiting.say(self.tr("This machine could not be read."))
+        self._area.show()  # a power limit that was left changed can be put back even now
 
     def show_error(self, error: ErrorInfo) -> None:
         """Say what went wrong."""

@@ -6,6 +6,7 @@ from PySide6.QtCore import QCoreApplication
 
 from app.domain.machine import GpuInfo, HostInfo
 from app.domain.record import Record
+from app.domain.units import GIB
 from views.plots.live_strip import Point, StripInfo
 from views.units import large_unit, small_unit, temperature_unit
 
@@ -35,8 +36,9 @@ def gpu_strips(info: GpuInfo | None) -> tuple[Strip, ...]:
             color="memory",
             unit=large,
             scale=per_large,
-            decimals=2,
+            decimals=2 if (total or 0) < 100 * GIB else 1,
             top=None if total is None else float(total),
+            is_share=True,
         ),
         "power_w": StripInfo(
             name=translate("Strips", "Power"),

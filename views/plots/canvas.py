@@ -22,6 +22,7 @@ class StripInfo(Record, frozen=True, kw_only=True):
         color: Colour of the look.
         unit: Unit behind the number.
         top: Fixed top of the axis; ``None`` = the largest value seen.
+        is_share: Whether the value is a part of ``top``, and shown as such.
         limit: Where a dashed line is drawn, e.g. the power limit.
         limit_name: What that line is.
         scale: Factor from stored to shown numbers, e.g. bytes to GiB.
@@ -33,6 +34,7 @@ class StripInfo(Record, frozen=True, kw_only=True):
     color: str
     unit: str
     top: float | None = None
+    is_share: bool = False
     limit: float | None = None
     limit_name: str = ""
     scale: float = 1.0

@@ -11,7 +11,7 @@ from app.domain.units import format_tok_s
 from views.plots.sweep_data import context_points
 from views.plots.twin import PlotTwin
 from views.widgets.basics import Kit
-from views.words import number, rate_text
+from views.words import number, paragraph, rate_text
 
 
 class ContextPlot(PlotTwin):
@@ -54,7 +54,7 @@ class ContextPlot(PlotTwin):
         if self._floor is None:
             return text
         floor = self.tr("The floor is {floor}.").format(floor=format_tok_s(self._floor))
-        return f"{text} {floor}"
+        return paragraph([text, floor])
 
     @Slot()
     def _draw_soon(self) -> None:

@@ -78,7 +78,7 @@ class LiveStrip(QWidget):
     def _show_value(self) -> None:
         if self._cursor_s is None:
             newest = self._points[-1][1] if self._points else None
-            self._say(None if newest is None else self.format(newest), self._reason)
+            self._say(None if newest is None else self._shown(newest), self._reason)
             return
         found = nearest(self._points, self._cursor_s)
         if found is None:
@@ -87,6 +87,13 @@ class LiveStrip(QWidget):
         shown = None if value is None else self.format(value)
         text = self.tr("{seconds} s ago: {value}")
         self._say(text.format(seconds=number(age_s), value=shown or "—"))
+
+    def _shown(self, value: float) -> str:
+        """Return ``value``, of what it is a part of."""
+        if not self.info.is_share or self.info.top is None:
+            return self.format(value)
+        part = number(self.info.shown(value), self.info.decimals)
+        return f"{part}\u00a0/\u00a0{self.format(self.info.top)}"
 
     def _say(self, text: str | None, reason: str = "") -> None:
         """Show ``text`` in a place that only grows: a label of fixed size needs no new layout."""

@@ -33,6 +33,7 @@ from views.words import (
     knob_label,
     number,
     outcome_label,
+    paragraph,
     rate_text,
     settings_text,
 )
@@ -40,6 +41,8 @@ from views.words import (
 # kind -> pyqtgraph symbol; the same shapes are named in the key below the plot
 MIN_GAP_MS = 100
 MIN_BAND = 3
+BEAM_FRAC = 0.015
+"""Width of the ends of an interval, of the axis: however few places it has."""
 SYMBOLS = {"measured": "o", "spilled": "t", "failed": "x"}
 
 
@@ -129,6 +132,8 @@ class SweepPlot(PlotTwin):
     def _redraw(self) -> None:
         measure: Measure = "prefill" if self._measure.currentData() == "prefill" else "decode"
         found = points(self._trials, self.knob, measure)
+        self._axes.widget.setVisible(bool(found))  # numbers on empty axes would mean nothing
+        self._has_knee = False
         self._axes.clear()
         self._axes.set_labels(knob_label(self.knob), self._speed_label())
         self._draw_band(found, measure)
@@ -180,9 +185,11 @@ class SweepPlot(PlotTwin):
         if kind != "failed":
             low = np.array([p.speed.low if p.speed else 0.0 for p in found])
             high = np.array([p.speed.high if p.speed else 0.0 for p in found])
+            left, right = self._axes.plot.viewRange()[0]
+            beam = BEAM_FRAC * (right - left)
             self._axes.add(
                 pg.ErrorBarItem(
-                    x=x, y=y, top=high - y, bottom=y - low, beam=0.2, pen=self._axes.pen(measure)
+                    x=x, y=y, top=high - y, bottom=y - low, beam=beam, pen=self._axes.pen(measure)
                 )
             )
         color = measure if kind == "measured" else "bad"
@@ -197,29 +204,31 @@ class SweepPlot(PlotTwin):
         by_index = {p.index: p for p in found}
         if result.cliff is not None and result.cliff.knob == self.knob:
             self._draw_cliff(result.cliff)
-        for what, text, anchor in (
-            (distinct_knee(result), self.tr("Knee"), (0.5, -0.4)),
-            (result.recommended, self.tr("Recommended"), (None, 1.5)),
-        ):
-            point = by_index.get(what.trial) if what is not None else None
-            if point is not None and point.speed is not None:
-                self._draw_ring(point, text, anchor)
+        # The knee is named in the key: beside it lie the curve and the best point's own name.
+        knee, best = (
+            by_index.get(what.trial) if what is not None else None
+            for what in (distinct_knee(result), result.recommended)
+        )
+        if knee is not None:
+            self._has_knee = self._draw_ring(knee, "d")
+        if best is not None and best.speed is not None and self._draw_ring(best, "o"):
+            left, right = self._axes.plot.viewRange()[0]
+            # Near an edge the text stands where there is room.
+            anchor_x = min(1.0, max(0.0, (best.x - left) / (right - left)))
+            text = self.tr("Recommended")
+            self._axes.add_text(text, best.x, best.speed.median, (anchor_x, 1.5))
 
-    def _draw_ring(
-        self, point: PlotPoint, text: str, anchor: tuple[float | None, float]
-    ) -> None:  # fmt: skip
-        anchor_x, anchor_y = anchor
-        y = point.speed.median if point.speed else 0.0
+    def _draw_ring(self, point: PlotPoint, symbol: str) -> bool:
+        """Mark ``point``; one without a speed has no place."""
+        if point.speed is None:
+            return False
         self._axes.add(
             pg.ScatterPlotItem(
-                x=[point.x], y=[y], symbol="o" if anchor_y > 0 else "d", size=18,
+                x=[point.x], y=[point.speed.median], symbol=symbol, size=18,
                 pen=self._axes.pen("text", 2), brush=None,
             )
         )  # fmt: skip
-        if anchor_x is None:  # a long text: near an edge it stands where there is room
-            left, right = self._axes.plot.viewRange()[0]
-            anchor_x = min(1.0, max(0.0, (point.x - left) / (right - left)))
-        self._axes.add_text(text, point.x, y, (anchor_x, anchor_y))
+        return True
 
     def _draw_cliff(self, cliff: Cliff) -> None:
         x = (cliff.last_good + cliff.first_bad) / 2
@@ -239,6 +248,8 @@ class SweepPlot(PlotTwin):
         shown = [words[k] for k in SYMBOLS if k in kinds]
         if self._has_band:
             shown.append(self.tr("▒ expected in between, ±\u00a08\u00a0%"))
+        if self._has_knee:
+            shown.append(self.tr("◇ knee: saves memory"))
         self._key.setText("   ".join(shown))
 
     def _sentence(self, found: Sequence[PlotPoint], measure: Measure) -> str:
@@ -256,7 +267,7 @@ class SweepPlot(PlotTwin):
         if depth is None:
             return text
         speeds = self.tr("Speeds {depth}.").format(depth=depth_text(depth))
-        return f"{text} {speeds}"
+        return paragraph([text, speeds])
 
     def best_text(self) -> str:
         """Return the fastest trial so far in one line."""

@@ -10,7 +10,7 @@ from typing_extensions import override
 from app.domain.units import MISSING, significant
 from app.power.records import Mode
 from views.theme import use_tabular_digits
-from views.words import power_text, said_text
+from views.words import paragraph, power_text, said_text
 
 if TYPE_CHECKING:
     from app.power.keeper import DeviceState
@@ -62,7 +62,7 @@ class PowerLine(QLabel):
             parts.append(energy)
         if not parts and self._says_idle:
             return self.tr("No model is loaded on a GPU, so there is nothing to govern now.")
-        return " ".join(parts)
+        return paragraph(parts)
 
     def mode_name(self, mode: Mode) -> str:
         """Return what the user reads for a mode."""
@@ -85,7 +85,7 @@ class PowerLine(QLabel):
         )  # fmt: skip
         reasons = [*([status.action] if status.action else []), *status.notes]
         problem = [said_text(state.problem.message)] if state.problem else []
-        return " ".join([line, *(power_text(reason) for reason in reasons), *problem])
+        return paragraph([line, *(power_text(reason) for reason in reasons), *problem])
 
     def _energy(self, report: "EnergyReport | None") -> str:
         if report is None or report.j_per_tok is None or report.watt_hours is None:

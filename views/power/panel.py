@@ -13,6 +13,7 @@ from app.power.records import Mode
 from views.bridge import Jobs
 from views.power.line import PowerLine
 from views.widgets import Banner, Card, Heading, Kit, Table
+from views.widgets.basics import indent
 from views.widgets.flow import Flow
 from views.words import local_time, power_text, sentence
 
@@ -55,7 +56,7 @@ class PowerPanel(Card):
         for mode in (Mode.FULL, Mode.BALANCED, Mode.QUIET):
             self.mode.addItem(self.line.mode_name(mode), mode)
         self.mode.activated.connect(self._on_chosen)
-        self.restore = kit.button(self.tr("Put Everything Back"), "back")
+        self.restore = kit.button(self.tr("Put Everything Back"), "back", "quiet")
         self.restore.clicked.connect(self._on_restore_clicked)
         self._more = kit.button(self.tr("Details"), "table", "quiet")
         self._more.setCheckable(True)
@@ -83,7 +84,7 @@ class PowerPanel(Card):
         holder.column.addWidget(row)
         self.table = Table(
             kit, self.tr("What was changed"),
-            [self.tr("Why"), self.tr("When (UTC)"), self.tr("What"), self.tr("Result"),
+            [self.tr("Why"), self.tr("When"), self.tr("What"), self.tr("Result"),
              self.tr("Asked for"), self.tr("Before"), self.tr("After")],
             text_columns=4,
         )  # fmt: skip
@@ -228,6 +229,7 @@ class PowerPanel(Card):
 
 def _spin(name: str, suffix: str, low: float, high: float) -> QDoubleSpinBox:
     spin = QDoubleSpinBox()
+    indent(spin)
     spin.setAccessibleName(name)
     spin.setToolTip(name)
     spin.setDecimals(0)

@@ -152,25 +152,32 @@ class Alternatives(QWidget):
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setHorizontalSpacing(3 * self._kit.unit)
         grid.setVerticalSpacing(0)
+        gap = self._kit.unit
         grid.setColumnStretch(0, 1)
         known = {alternative.what: alternative for alternative in alternatives(result)}
         best = result.recommended
         self.buttons = {}
         for row, (what, title, missing, goal) in enumerate(self._kinds()):
-            grid.addWidget(text_label(title, wrap=False), 2 * row, 0)
+            heading = text_label(title, wrap=False)
+            heading.setContentsMargins(0, gap, 0, 0)
+            grid.addWidget(heading, 2 * row, 0)
             alternative = known.get(what)
             text = missing
             if alternative is not None and best is not None:
                 change = differing_texts([best.settings, alternative.settings])[1]
                 text = f"{change}: {alternative.text}"
-            grid.addWidget(text_label(text, muted=True), 2 * row + 1, 0, 1, 2)
-            if alternative is None and goal is not None:
-                button = self._kit.button(self.tr("Search for It"), role="quiet")
+            can_search = alternative is None and goal is not None
+            columns = 1 if can_search else 2
+            grid.addWidget(
+                text_label(text, muted=True, is_selectable=False), 2 * row + 1, 0, 1, columns
+            )
+            if can_search and goal is not None:
+                button = self._kit.button(self.tr("Search for It"), "next", "quiet")
                 button.setAccessibleName(self.tr("Search: {what}").format(what=title))
                 button.setProperty("goal", goal.value)
                 button.clicked.connect(self._on_clicked)
                 self.buttons[what] = button
-                grid.addWidget(button, 2 * row, 1)
+                grid.addWidget(button, 2 * row, 1, 2, 1)
         self._column.addWidget(self._rows)
 
     def _kinds(self) -> tuple[tuple[str, str, str, Goal | None], ...]:

@@ -98,7 +98,7 @@ class Milliseconds(QWidget):
         grid = QGridLayout(self._legend)
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setHorizontalSpacing(2 * self._kit.unit)
-        grid.setVerticalSpacing(0)
+        grid.setVerticalSpacing(self._kit.unit // 2)
         grid.setColumnStretch(1, 1)
         total = sum(part.ms for part in parts)
         self._title.setText(
@@ -110,8 +110,8 @@ class Milliseconds(QWidget):
             mark = "≈ " if part.is_estimated else ""
             value = f"{mark}{number(part.ms, 1)}\u00a0ms"
             grid.addWidget(_Swatch(self._kit, part.color), row, 0)
-            grid.addWidget(text_label(part.name, muted=True), row, 1)
-            grid.addWidget(text_label(value, wrap=False), row, 2)
+            grid.addWidget(text_label(part.name, muted=True, is_selectable=False), row, 1)
+            grid.addWidget(text_label(value, wrap=False), row, 2, Qt.AlignmentFlag.AlignRight)
         self._column.addWidget(self._legend)
         self._bar.show_parts([(part.color, part.ms / total) for part in parts] if total else [])
         words = ", ".join(f"{part.name} {number(part.ms, 1)} ms" for part in parts)

@@ -80,8 +80,8 @@ class ResultsPage(Page):
              self.tr("Trials"), self.tr("Decode")],
             text_columns=4,
         )  # fmt: skip
-        self.view = view
-        self.compare = CompareView(kit)
+        self.table.setMinimumHeight(30 * kit.unit)  # two rows, whatever the size of the text
+        self.view, self.compare = view, CompareView(kit)
         self._lower = QStackedWidget()
         self._lower.addWidget(view)
         self._lower.addWidget(self.compare)

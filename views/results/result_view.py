@@ -21,6 +21,7 @@ from views.plots.sweep_plot import SweepPlot
 from views.results.alternatives import Alternatives
 from views.results.comparison import Comparison
 from views.results.milliseconds import Milliseconds
+from views.results.reasons import Reasons
 from views.results.report import file_stem, report_html
 from views.results.text import (
     device_text,
@@ -33,7 +34,7 @@ from views.results.text import (
 from views.widgets import Banner, Card, Heading, Kit, Pill, Table, ValueLabel, text_label
 from views.widgets.flow import Flow
 from views.widgets.sides import Sides
-from views.words import depth_text, rate_text, settings_text, status_label, status_tone
+from views.words import depth_text, paragraph, rate_text, settings_text, status_label, status_tone
 
 FORMATS = {
     "llama-server": "llama-server",
@@ -83,6 +84,8 @@ class ResultView(QWidget):
         self.plot = SweepPlot(kit)
         self.context_plot = ContextPlot(kit)
         self._plots = [self._plot_card(kit, plot) for plot in (self.plot, self.context_plot)]
+        self._all = self._settings_card(kit)
+        self._column.addWidget(self._all)
         self._column.addStretch(1)
         outer.addWidget(scrolling(content), 1)
         outer.addWidget(self._actions(kit))
@@ -125,8 +128,7 @@ class ResultView(QWidget):
         left = Card(kit)
         self._comparison = Comparison(kit)
         left.column.addWidget(self._comparison)
-        left.column.addWidget(Heading(self.tr("Why"), 1.1))
-        self._reasons = text_label()
+        self._reasons = Reasons(kit)
         left.column.addWidget(self._reasons)
         left.column.addStretch(1)
         right = Card(kit)
@@ -135,16 +137,20 @@ class ResultView(QWidget):
         self.alternatives = Alternatives(kit)
         self.alternatives.search_requested.connect(self.search_requested)
         right.column.addWidget(self.alternatives)
-        right.column.addWidget(Heading(self.tr("All settings"), 1.1))
+        right.column.addStretch(1)
+        holder.add(left)
+        holder.add(right)
+        return holder
+
+    def _settings_card(self, kit: Kit) -> Card:
+        card = Card(kit)
+        card.column.addWidget(Heading(self.tr("All settings"), 1.1))
         self._table = Table(
             kit, self.tr("Recommended settings"),
             [self.tr("Setting"), self.tr("Value")],
         )  # fmt: skip
-        self._table.setMinimumHeight(60 * kit.unit)
-        right.column.addWidget(self._table, 1)
-        holder.add(left)
-        holder.add(right)
-        return holder
+        card.column.addWidget(self._table)
+        return card
 
     def _plot_card(self, kit: Kit, plot: QWidget) -> Card:
         card = Card(kit)
@@ -194,11 +200,12 @@ class ResultView(QWidget):
         self._comparison.show_points(points_of(result))
         self.milliseconds.show_result(result)
         self.alternatives.show_result(result)
-        reasons = [f"•  {reason_text(reason)}" for reason in result.reasons]
-        reasons += [f"•  {advice('finding', f)} {advice('remedy', f)}" for f in result.findings]
-        self._reasons.setText("\n".join(reasons) or self.tr("No reasons were recorded."))
-        self._middle.setVisible(point is not None)
-        self._table.set_rows(
+        reasons = [reason_text(reason) for reason in result.reasons]
+        reasons += [paragraph([advice("finding", f), advice("remedy", f)]) for f in result.findings]
+        self._reasons.show_texts(reasons)
+        for part in (self._middle, self._all):
+            part.setVisible(point is not None)
+        self._table.set_all_rows(
             [
                 (f"{label} ({name})" if self._kit.options.value.is_expert else label, value)
                 for label, value, name in setting_rows(point.settings)

@@ -41,19 +41,27 @@ def reason_text(reason: Reason) -> str:
 
 def setting_rows(settings: Settings) -> tuple[tuple[str, str, str], ...]:
     """Return every setting as label, value and llama.cpp's own name."""
-    rows = []
-    for info in SETTINGS:
-        value = getattr(settings, info.name)
-        if info.name == "devices":
-            value = ", ".join(value) or translate("Result", "all")
-        rows.append(
-            (
-                knob_label(info.name),
-                number(value) if isinstance(value, int) else str(value),
-                info.name,
-            )
-        )
-    return tuple(rows)
+    return tuple((knob_label(i.name), setting_text(settings, i.name), i.name) for i in SETTINGS)
+
+
+def setting_text(settings: Settings, name: str) -> str:
+    """Return one setting in words: what stands for "none" or "as usual" says so."""
+    value = getattr(settings, name)
+    if name == "devices":
+        return ", ".join(value) or translate("Result", "all")
+    unset = {
+        "n_threads": translate("Result", "physical cores"),
+        "n_threads_batch": translate("Result", "as in decode"),
+        "tensor_split": translate("Result", "by free memory"),
+        "override_tensor": translate("Result", "none"),
+    }
+    if not value and name in unset:
+        return unset[name]
+    words = {
+        "on": translate("Result", "on"), "off": translate("Result", "off"),
+        "auto": translate("Result", "automatic"),
+    }  # fmt: skip
+    return number(value) if isinstance(value, int) else words.get(str(value), str(value))
 
 
 def device_text(point: Recommended) -> str:

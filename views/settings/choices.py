@@ -39,8 +39,9 @@ class Choice(QComboBox):
 
     @override
     def minimumSizeHint(self) -> QSize:
-        # Long choices may be cut in a narrow window; the list shows them whole.
-        return QSize(14 * self.fontMetrics().averageCharWidth(), super().minimumSizeHint().height())
+        # Very long choices may be cut in a narrow window; the list shows them whole.
+        wide = min(38 * self.fontMetrics().averageCharWidth(), self.sizeHint().width())
+        return QSize(wide, super().minimumSizeHint().height())
 
     @Slot(int)
     def _on_chosen(self, index: int) -> None:

@@ -13,7 +13,7 @@ from views.bridge import Job, Jobs
 from views.port import EngineStandingPort, SessionPort
 from views.settings.engine_check import KIND, check_profiles, checked_text
 from views.widgets import Banner, Card, Heading, Kit, text_label
-from views.words import error_text, phase_label
+from views.words import error_text, paragraph, phase_label
 
 MAX_NAMED = 3
 
@@ -124,7 +124,7 @@ class EngineCard(Card):
                 if standing.has_previous
                 else self.tr("No earlier engine is kept here; the next upgrade keeps this one.")
             )
-            text = f"{text} {kept}"
+            text = paragraph([text, kept])
         return text
 
     def _outdated_text(self, names: list[str]) -> str:

@@ -34,7 +34,9 @@ class Folders(QWidget):
 
     def _show(self) -> None:
         self.list.clear()
-        self.list.addItems(list(self._options.value.model_folders))
+        folders = self._options.value.model_folders
+        self.list.addItems(list(folders))
+        self.list.setVisible(bool(folders))
         self._show_remove()
 
     @Slot()

@@ -4,7 +4,7 @@ from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QFormLayout, QLabel, QSpinBox, QVBoxLayout, QWidget
 
 from app.store.preferences import INTERVALS_S, Preferences
-from views.page import Page, scrolling
+from views.page import SCROLLED_UNITS, Page, scrolling
 from views.settings.choices import Choice
 from views.settings.engine_card import EngineCard
 from views.settings.folders import Folders
@@ -24,7 +24,7 @@ class SettingsPage(Page):
 
     def __init__(self, kit: Kit) -> None:
         """Build it with the stored preferences."""
-        super().__init__(kit, "")
+        super().__init__(kit, "", min_units=SCROLLED_UNITS)
         self.title.setText(self.tr("Settings"))
         self.banner = Banner(kit)
         self.body.addWidget(self.banner)
@@ -60,7 +60,7 @@ class SettingsPage(Page):
         words = QLabel(label)
         words.setBuddy(choice)
         # An underlined letter takes a little more room than Qt reserves.
-        words.setContentsMargins(0, 0, self.kit.unit, 0)
+        words.setMinimumWidth(words.sizeHint().width() + self.kit.unit)
         form.addRow(words, choice)
 
     def _look_card(self) -> Card:

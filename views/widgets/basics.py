@@ -127,12 +127,14 @@ def primary(button: QPushButton) -> QPushButton:
     return button
 
 
-def text_label(text: str = "", *, muted: bool = False, wrap: bool = True) -> QLabel:
+def text_label(
+    text: str = "", *, muted: bool = False, wrap: bool = True, is_selectable: bool = True
+) -> QLabel:
     """Return running text that can be selected with the mouse, or a caption of one line."""
     label = QLabel(text)
     label.setWordWrap(wrap)
     label.setTextFormat(Qt.TextFormat.PlainText)
-    if wrap:  # makes a document of each: too dear for fifty captions
+    if wrap and is_selectable:  # makes a document of each: too dear for fifty captions
         label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
     if muted:
         label.setProperty("role", "muted")

@@ -136,6 +136,12 @@ class Table(QTableView):
         if 0 <= current < len(rows):
             self.selectRow(current)
 
+    def set_all_rows(self, rows: Sequence[Sequence[str]]) -> None:
+        """Replace the rows and be as high as they are: the page scrolls, the table does not."""
+        self.set_rows(rows)
+        header = self.horizontalHeader().sizeHint().height()
+        self.setFixedHeight(header + self.verticalHeader().length() + 2 * self.frameWidth() + 2)
+
     @Slot(QModelIndex)
     def _on_activated(self, index: QModelIndex) -> None:
         self.row_chosen.emit(index.row())

@@ -62,6 +62,7 @@ class Constraints(QWidget):
         self.budget.setSizeAdjustPolicy(
             QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         )
+        self.budget.setMinimumContentsLength(16)
         form.addRow(self.tr("&Time to spend"), self.budget)
         self.headroom = QSpinBox()
         indent(self.headroom)

@@ -10,7 +10,7 @@ from app.domain.model import ModelSpec
 from app.domain.units import significant
 from views.widgets.basics import Heading, Kit, text_label
 from views.widgets.memory_bar import MemoryBar
-from views.words import error_text, number, said_text
+from views.words import error_text, number, paragraph, said_text
 
 if TYPE_CHECKING:
     from app.session import Estimate
@@ -72,4 +72,4 @@ class EstimatePanel(QWidget):
         error = answer.estimate.max_error_pct
         if answer.estimate.source is MemorySource.FORMULA and error is not None:
             parts.append(self.tr("Estimated, ±\u00a0{n}\u00a0%.").format(n=significant(error, 2)))
-        return " ".join(parts)
+        return paragraph(parts)

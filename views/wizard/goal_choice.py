@@ -45,9 +45,13 @@ class GoalChoice(QWidget):
         button.setAccessibleDescription(goal_text(goal))
         self._group.addButton(button)
         self._buttons[goal] = button
-        grid.addWidget(kit.icon_label(goal_icon(goal), "muted", 6 * kit.unit), 0, 0, 2, 1)
+        grid.addWidget(kit.icon_label(goal_icon(goal), "muted", 5 * kit.unit), 0, 0, 2, 1)
         grid.addWidget(button, 0, 1)
-        grid.addWidget(text_label(goal_text(goal), muted=True), 1, 1)
+        text = text_label(goal_text(goal), muted=True)
+        text.setMinimumWidth(20 * text.fontMetrics().averageCharWidth())
+        # below the words, not the circle
+        text.setContentsMargins(4 * kit.unit + 3 * kit.unit // 2, 0, 0, 0)
+        grid.addWidget(text, 1, 1)
         grid.setColumnStretch(1, 1)
         return grid
 

@@ -14,6 +14,7 @@ from views.widgets.sides import Sides
 from views.wizard.constraints import Constraints
 from views.wizard.estimate_panel import EstimatePanel
 from views.wizard.goal_choice import GoalChoice
+from views.words import paragraph, said_text
 
 if TYPE_CHECKING:
     from app.session import Estimate
@@ -89,7 +90,7 @@ class GoalStep(QWidget):
         if self._is_blocked:
             self.banner.say(self._blocked_text(spec.kind), "bad")
         elif spec.problems:
-            self.banner.say(" ".join(spec.problems), "warn")
+            self.banner.say(paragraph(map(said_text, spec.problems)), "warn")
         else:
             self.banner.hide()
         self.constraints.set_model(spec, needed_context(self.goals.goal))

@@ -108,8 +108,8 @@ class ModelStep(QWidget):
 
     def _footer(self, kit: Kit) -> QHBoxLayout:
         row = QHBoxLayout()
-        hint = self.tr("A .gguf file can also be dropped here. Files are read where they lie.")
-        row.addWidget(text_label(hint, muted=True), 1)
+        self._hint = text_label(muted=True)
+        row.addWidget(self._hint, 1)
         self.next = kit.button(self.tr("Choose Goal"), "next")
         self.next.setEnabled(False)
         self.next.clicked.connect(self._on_next_clicked)
@@ -173,6 +173,7 @@ class ModelStep(QWidget):
             rows = [(demo, "RigTune", "gemma3 Q4_K_M", MISSING, "241\u00a0MiB")]
         self.table.set_rows(rows)
         if not rows:
+            self._show_problem(None)
             self.next.setEnabled(False)
         elif self.table.currentIndex().row() < 0:
             self.table.selectRow(0)
@@ -209,7 +210,13 @@ class ModelStep(QWidget):
     @Slot(int)
     def _on_row_selected(self, row: int) -> None:
         entry = self._entry_at(row)
-        self.next.setEnabled(not (entry and entry.problem))
+        self._show_problem(entry.problem if entry else None)
+
+    def _show_problem(self, problem: str | None) -> None:
+        """Say why the chosen model cannot be used; the table may have no room for it all."""
+        self.next.setEnabled(not problem)
+        hint = self.tr("A .gguf file can also be dropped here. Files are read where they lie.")
+        self._hint.setText(said_text(problem) if problem else hint)
 
     @override
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:

@@ -1,6 +1,6 @@
 """What will happen, before anything is loaded."""
 
-from PySide6.QtCore import QCoreApplication, Signal
+from PySide6.QtCore import QCoreApplication, Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.domain.sweep import SweepPlan
@@ -36,12 +36,16 @@ class PlanStep(QWidget):
         column.addWidget(self.banner)
         card = Card(kit)
         self._headline = Heading(self.tr("Making the plan…"), 1.2)
-        card.column.addWidget(self._headline)
+        card.column.addWidget(self._headline, 0, Qt.AlignmentFlag.AlignTop)
+        self._details = QWidget()  # there is nothing to show before the plan is made
+        details = QVBoxLayout(self._details)
+        details.setContentsMargins(0, 0, 0, 0)
+        details.setSpacing(2 * kit.unit)
         self._grid = QGridLayout()
         self._grid.setHorizontalSpacing(4 * kit.unit)
         self._grid.setVerticalSpacing(kit.unit)
         self._grid.setColumnStretch(1, 1)
-        card.column.addLayout(self._grid)
+        details.addLayout(self._grid)
         self._values = {
             name: self._row(i, name)
             for i, name in enumerate(
@@ -52,9 +56,11 @@ class PlanStep(QWidget):
         self.table = Table(
             kit, self.tr("Stages of the plan"), [self.tr("Stage"), self.tr("Loads of the model")]
         )
-        card.column.addWidget(self.table, 1)
+        details.addWidget(self.table, 1)
         self._notes = text_label(muted=True)
-        card.column.addWidget(self._notes)
+        details.addWidget(self._notes)
+        card.column.addWidget(self._details, 1)
+        self._details.hide()
         column.addWidget(scrolling(card), 1)
         column.addLayout(self._footer(kit))
 
@@ -82,6 +88,7 @@ class PlanStep(QWidget):
         self.banner.hide()
         self.start.setEnabled(False)
         self._headline.setText(self.tr("Making the plan…"))
+        self._details.hide()
 
     def show_plan(self, plan: SweepPlan) -> None:
         """Show ``plan``."""
@@ -103,6 +110,7 @@ class PlanStep(QWidget):
         notes += [f"{advice('finding', f)} {advice('remedy', f)}" for f in plan.findings]
         self._notes.setText("\n".join(notes))
         self._notes.setVisible(bool(notes))
+        self._details.show()
         self.start.setEnabled(True)
         self.start.setFocus()
 

@@ -153,20 +153,27 @@ class RunStep(QWidget):
             return
         elapsed = time.perf_counter() - self._begin_s
         loads = max((trial.load_id for trial in self._trials), default=0)
-        text = self.tr(
-            "{elapsed} of about {low} to {high} · trials {trials}, loads {loads} · {best}"
-        )
-        best = self.plot.best_text()
-        self._time.setText(
-            text.format(
-                elapsed=format_seconds(max(1.0, elapsed)),
-                low=format_seconds(self._plan.time_low_s),
-                high=format_seconds(self._plan.time_high_s), trials=len(self._trials), loads=loads,
-                best=self.tr("best so far: {what}").format(what=best) if best else "…",
-            ).removesuffix(" · …")
-        )  # fmt: skip
+        parts = [
+            self._time_text(max(1.0, elapsed), self._plan.time_low_s, self._plan.time_high_s),
+            self.tr("trials {trials}, loads {loads}").format(trials=len(self._trials), loads=loads),
+        ]
+        if best := self.plot.best_text():
+            parts.append(self.tr("best so far: {what}").format(what=best))
+        self._time.setText(" · ".join(parts))
         expected = max(1.0, (self._plan.time_low_s + self._plan.time_high_s) / 2)
         self._bar.setValue(int(1000 * min(0.97, elapsed / expected)))
+
+    def _time_text(self, elapsed_s: float, low_s: float, high_s: float) -> str:
+        """Return how long it has taken, and what of the planned time is still ahead."""
+        text = self.tr("{elapsed}, longer than planned")
+        if elapsed_s <= low_s:
+            text = self.tr("{elapsed} of about {low} to {high}")
+        elif elapsed_s <= high_s:
+            text = self.tr("{elapsed} of at most about {high}")
+        return text.format(
+            elapsed=format_seconds(elapsed_s), low=format_seconds(low_s),
+            high=format_seconds(high_s),
+        )  # fmt: skip
 
     @override
     def showEvent(self, event: QShowEvent) -> None:

@@ -35,7 +35,7 @@ class StepLine(Flow):
         for index, label in enumerate(self._labels):
             set_tone(label, "info" if index == current else "muted")
             font = QFont(self.font())
-            font.setWeight(QFont.Weight.DemiBold if index == current else QFont.Weight.Normal)
+            font.setWeight(QFont.Weight.Bold if index == current else QFont.Weight.Normal)
             label.setFont(font)
         self.setAccessibleName(
             self.tr("Step {n} of {count}: {name}").format(

@@ -14,7 +14,7 @@ from tests.fakes.gui_guard import GuiGuard
 from tests.fakes.odd_machines import LISTED, seen, sixteen
 from tests.fakes.session import FakeSession
 from tests.views.conftest import OpenWindow
-from views.dashboard.gpu_card import GpuCard, gpu_facts
+from views.dashboard.gpu_card import GpuCard, gpu_facts, unmatched_text
 from views.dashboard.host_card import HostCard, host_facts
 from views.main_window import MainWindow
 
@@ -161,12 +161,15 @@ def test_memory_map_tells_parts_while_a_model_is_loaded(
     """The parts of our own model must stand beside what others hold."""
     window.dashboard.show_loaded(data.memory(28, 4096).devices)
     window.dashboard._refresh()
-    text = card(window, 0)._memory._text.text()
+    memory = card(window, 0)._memory
+    text = memory.accessibleName()
+    assert not memory._legend.isHidden()
     for word in ("Weights", "KV cache", "Compute buffers"):
         assert word in text
     window.dashboard.show_loaded(())
     window.dashboard._refresh()
-    assert "Weights" not in card(window, 0)._memory._text.text()
+    assert "Weights" not in memory.accessibleName()
+    assert memory._legend.isHidden()
 
 
 def test_narrowed_link_is_said(window: MainWindow, session: FakeSession, qtbot: QtBot) -> None:
@@ -256,3 +259,10 @@ def test_one_core_is_singular() -> None:
     """The line below the processor's name is in grammar."""
     host = msgspec.structs.replace(data.HOST, cores_physical=1, cores_logical=2)
     assert host_facts(host).startswith("1 core · 2 threads")
+
+
+def test_gpu_without_readings_says_why_in_words() -> None:
+    """Why the engine's device has no readings must not be shown as a code."""
+    for code in ("no_probe_sees_it", "ambiguous_name", "ambiguous_instance"):
+        assert " " in unmatched_text(code)
+    assert unmatched_text(None) == ""

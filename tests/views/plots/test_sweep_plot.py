@@ -80,3 +80,15 @@ def test_few_trials_keep_a_sensible_axis(
     plot.show()
     qtbot.waitUntil(lambda: not plot._is_stale)
     assert plot._axes.plot.viewRange()[0] == pytest.approx([0.5, right])
+
+
+def test_key_names_the_knee(kit: Kit, qtbot: QtBot) -> None:
+    """The mark of the knee must be explained, and only where there is one."""
+    plot = SweepPlot(kit)
+    qtbot.addWidget(plot)
+    plot.show_trials(data.TRIALS, data.result())
+    plot.show()
+    qtbot.waitUntil(lambda: "knee" in plot._key.text())
+    plot._measure.setCurrentIndex(plot._measure.findData("decode"))
+    plot.show_trials(data.TRIALS[:4])
+    qtbot.waitUntil(lambda: "knee" not in plot._key.text())

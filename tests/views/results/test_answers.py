@@ -20,6 +20,7 @@ from views.results.milliseconds import token_parts
 from views.results.recheck import recheck_text, recheck_tone
 from views.results.report import file_stem, report_html, write_report
 from views.results.result_view import ResultView
+from views.results.text import setting_rows
 from views.widgets import Kit
 
 RESULT = data.result()
@@ -157,3 +158,12 @@ def test_file_name_works_everywhere(model: str) -> None:
     assert stem.startswith("rigtune-")
     assert len(stem) <= 90
     assert not set(stem) & set('/\\:*?"<>| ')
+
+
+def test_no_setting_is_shown_as_nothing() -> None:
+    """What was left to llama.cpp must say so instead of an empty cell or a zero."""
+    shown = {name: value for _, value, name in setting_rows(data.settings(28))}
+    assert all(shown.values())
+    assert shown["override_tensor"] == "none"
+    assert shown["n_threads_batch"] == "as in decode"
+    assert shown["tensor_split"] == "by free memory"

@@ -216,7 +216,10 @@ def test_broken_model_cannot_be_chosen(wizard: WizardPage) -> None:
     table = wizard.model_step.table
     table.selectRow(3)
     assert not wizard.model_step.next.isEnabled()
-    assert "tensor table" in table.rows.rows[3][3]
+    assert "inside its header" in table.rows.rows[3][3]
+    assert "inside its header" in wizard.model_step._hint.text()
+    table.selectRow(0)
+    assert "dropped" in wizard.model_step._hint.text()
 
 
 def test_export_goes_to_the_clipboard(wizard: WizardPage, qtbot: QtBot) -> None:
