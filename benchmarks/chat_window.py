@@ -150,13 +150,13 @@ def _scroll(app: QApplication, chat: ChatPage, n_tok: int) -> None:
     opened = time.thread_time() - begin
     _run(1.0)
     n_chars = sum(len(t.content) for t in turns)
-    bar = chat.transcript.verticalScrollBar()
+    bar = chat.transcript.verticalScrollBar  # asked for anew: the binding may drop one
     steps: list[float] = []
     for step in range(STEPS):
-        bar.setValue(bar.maximum() - (step + 1) * 120)
+        bar().setValue(bar().maximum() - (step + 1) * 120)
         steps += _drained(app)
     for step in range(100):
-        bar.setValue(bar.maximum() * (step * 37 % 100) // 100)
+        bar().setValue(bar().maximum() * (step * 37 % 100) // 100)
         steps += _drained(app)
     steps.sort()
     worst = steps[-1]

@@ -1,5 +1,6 @@
-"""The measured process for the GUI thread: the longest turn of each heavy moment, ms of its CPU.
+"""The measured process for the GUI thread: the longest turns of each heavy moment, ms of its CPU.
 
+Each turn has a name: the event and, where the turn worked off slices, the calls that took longest.
 The work behind the window is made up, so that the window's own calls are all that is measured.
 Anything that blocks (a file, a process, a socket) on the GUI thread ends the program as a fault.
 """
@@ -42,15 +43,17 @@ class Watch:
         self.window = MainWindow(self.kit, lambda: self.session, WindowState())
         self.window.pages_built.connect(gc.freeze)  # as the program does
         self.figures: dict[str, float] = {}
+        self.longest: dict[str, list[tuple[float, str]]] = {}
 
     @contextmanager
     def moment(self, name: str) -> Iterator[None]:
         """Watch one moment."""
-        self.guard.longest_cpu_ms = 0.0
+        self.guard.longest = []
         self.guard.is_armed = True
         yield
         self.guard.is_armed = False
-        self.figures[name] = self.guard.longest_cpu_ms
+        self.longest[name] = self.guard.longest
+        self.figures[name] = self.guard.longest[0][0]
 
     def until(self, is_done: Callable[[], bool], what: str) -> None:
         """Wait until ``is_done`` and every job has ended."""
@@ -110,7 +113,7 @@ def main() -> int:
     blocking = [fault for fault in watch.guard.faults if "ms CPU" not in fault]
     if blocking:
         sys.exit("\n".join(blocking))
-    print(json.dumps(watch.figures))
+    print(json.dumps({**watch.figures, "turns": watch.longest}))
     return 0
 
 

@@ -1,10 +1,17 @@
-"""Watches the GUI thread: no event may hold it long, and nothing on it may block."""
+"""Watches the GUI thread: no event may hold it long, and nothing on it may block.
+
+What blocks is a fault at once: it is read from what the thread calls, not from a clock. Time is
+judged twice. The goal, ``GOAL_MS``, is proved by ``benchmarks/window.py`` on a quiet machine, which
+prints the longest turns by name. In a test, which shares its cores with whatever else runs, twice
+the goal is allowed, times what the core is slower than the one the goal was set on: that still
+finds a page that is built in one turn, and judges neither the neighbours nor the machine.
+"""
 
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from PySide6.QtCore import QEvent, QObject
@@ -15,7 +22,11 @@ from typing_extensions import override
 from tests.fakes.wine import is_wine
 
 # A system call costs Wine a multiple of what it costs Windows.
-MAX_CPU_MS = 300.0 if is_wine() else 50.0
+GOAL_MS = 300.0 if is_wine() else 50.0
+MAX_CPU_MS = 2 * GOAL_MS
+N_LONGEST = 5
+FIXED_WORK_NS = 250_000
+"""What ``_fixed_work_ns`` takes on a quiet core of 2.5 GHz or so with Python 3.11."""
 BLOCKING = frozenset({"open", "sqlite3.connect", "subprocess.Popen", "socket.connect"})
 
 
@@ -26,22 +37,33 @@ def _fixed_work_ns() -> int:
     return time.thread_time_ns() - begin_ns
 
 
+def measured_slowdown() -> float:
+    """Return how much longer than on a quiet core the same work takes at this moment, 1 or more."""
+    now_ns = sorted(_fixed_work_ns() for _ in range(9))
+    return max(1.0, now_ns[4] / FIXED_WORK_NS)
+
+
 class GuiGuard:
     """Collects what the GUI thread must not do, while it is armed.
 
     CPU time of the thread is what counts: a busy machine makes wall time meaningless, and a
-    wait shows as a blocking call. The wall time is kept for the message. Where two threads share a
-    core, the same work takes more CPU time: what a fixed piece of work takes now, against the least
-    it ever took, is allowed for.
+    wait shows as a blocking call. The wall time is kept for the message. On a slow core, and where two
+    threads share one, the same work takes more CPU time: what a fixed piece of work takes now,
+    against what it takes on a quiet one, is allowed for.
     """
 
-    def __init__(self) -> None:
-        """Start disarmed; the audit hook stays for the life of the process."""
+    def __init__(self, slowdown: Callable[[], float] | None = None) -> None:
+        """Start disarmed; the audit hook stays for the life of the process.
+
+        Args:
+            slowdown: How many times slower than a quiet one the core is now; ``None`` = measured.
+        """
         self.is_armed = False
         self.faults: list[str] = []
-        self.longest_cpu_ms = 0.0
+        self.longest: list[tuple[float, str]] = []
+        """The longest events so far, the longest first: ms of CPU time and what it was."""
         self._depth = 0
-        self._fixed_ns = min(_fixed_work_ns() for _ in range(50))
+        self._slowdown = slowdown or measured_slowdown
         self._thread = threading.get_ident()
         sys.addaudithook(self._audit)
 
@@ -66,19 +88,18 @@ class GuiGuard:
             cpu_ms = (time.thread_time_ns() - cpu_ns) / 1e6
             wall_ms = (time.perf_counter_ns() - wall_ns) / 1e6
             if self.is_armed and self._depth == 0:
-                self.longest_cpu_ms = max(self.longest_cpu_ms, cpu_ms)
-                if cpu_ms > MAX_CPU_MS and cpu_ms > MAX_CPU_MS * self._slowdown():
-                    parent = type(receiver.parent()).__name__ if isValid(receiver) else "(gone)"
-                    name = f"{type(receiver).__name__} of {parent}"
-                    self.faults.append(
-                        f"{event.type().name} for {name}: {cpu_ms:.0f} ms CPU, {wall_ms:.0f} ms"
-                    )
+                self._judge(cpu_ms, wall_ms, receiver, event)
 
-    def _slowdown(self) -> float:
-        """Return how much longer than at best the same work takes at this moment, 1 or more."""
-        now_ns = sorted(_fixed_work_ns() for _ in range(9))
-        self._fixed_ns = min(self._fixed_ns, now_ns[0])
-        return max(1.0, now_ns[4] / self._fixed_ns)
+    def _judge(self, cpu_ms: float, wall_ms: float, receiver: QObject, event: QEvent) -> None:
+        is_fault = cpu_ms > MAX_CPU_MS and cpu_ms > MAX_CPU_MS * self._slowdown()
+        is_long = len(self.longest) < N_LONGEST or cpu_ms > self.longest[-1][0]
+        if not is_fault and not is_long:
+            return
+        parent = type(receiver.parent()).__name__ if isValid(receiver) else "(gone)"
+        what = f"{event.type().name} for {type(receiver).__name__} of {parent}"
+        self.longest = sorted([*self.longest, (cpu_ms, what)], reverse=True)[:N_LONGEST]
+        if is_fault:
+            self.faults.append(f"{what}: {cpu_ms:.0f} ms CPU, {wall_ms:.0f} ms")
 
     def _audit(self, event: str, args: tuple[object, ...]) -> None:
         if not self.is_armed or event not in BLOCKING:

@@ -29,6 +29,8 @@ from views.theme import Theme
 from views.widgets import Kit
 
 _GUARD = GuiGuard()
+PATIENCE_MS = 60_000
+"""How long a test waits for what must come; only a test that fails waits that long."""
 
 # Messages of the platform, not of our code; each with its reason.
 QT_NOISE = (
@@ -43,6 +45,15 @@ QT_NOISE = (
 def qapp_cls() -> type[QApplication]:
     """Make pytest-qt build the application whose every event is timed."""
     return GuardedApplication
+
+
+@pytest.fixture
+def qtbot(qapp: QApplication, request: pytest.FixtureRequest) -> QtBot:
+    """Return pytest-qt's robot, patient enough for a machine that is busy with other things."""
+    bot = QtBot(request)
+    for wait in ("waitUntil", "waitSignal", "waitExposed"):
+        setattr(bot, wait, partial(getattr(bot, wait), timeout=PATIENCE_MS))
+    return bot
 
 
 @pytest.fixture(autouse=True)
@@ -149,10 +160,10 @@ def open_window(qtbot: QtBot, kit: Kit) -> Iterator[OpenWindow]:
         window.resize(900, 600)
         window.show()
         window.start()
-        qtbot.waitUntil(lambda: window.is_ready and not window.jobs.running(), timeout=20_000)
+        qtbot.waitUntil(lambda: window.is_ready and not window.jobs.running())
         # Keys reach an active window only.
         window.activateWindow()
-        qtbot.waitUntil(window.isActiveWindow, timeout=20_000)
+        qtbot.waitUntil(window.isActiveWindow)
         return window
 
     yield open_it

@@ -16,9 +16,9 @@ def test_calls_keep_their_order(qtbot: QtBot) -> None:
     slices.add(partial(seen.append, n) for n in range(5))
     slices.add([partial(seen.append, 5)])
     assert seen == []
-    qtbot.waitUntil(lambda: not slices.is_busy)
+    qtbot.waitUntil(lambda: not slices._turn.isActive())
     assert seen == [0, 1, 2, 3, 4, 5]
-    assert not slices._turn.isActive()
+    assert not slices.is_busy
 
 
 def test_cleared_work_is_not_done(qtbot: QtBot) -> None:

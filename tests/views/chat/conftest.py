@@ -30,12 +30,12 @@ class User:
 
     def wait(self) -> None:
         """Wait for the end of an answer and of what is counted and read after it."""
-        self._qtbot.waitUntil(lambda: not self.chat.scene.is_answering, timeout=20_000)
+        self._qtbot.waitUntil(lambda: not self.chat.scene.is_answering)
         self.settle()
 
     def settle(self) -> None:
         """Wait until nothing but the chat itself runs."""
-        self._qtbot.waitUntil(self._is_settled, timeout=20_000)
+        self._qtbot.waitUntil(self._is_settled)
 
     def _is_settled(self) -> bool:
         staff = self.chat.staff

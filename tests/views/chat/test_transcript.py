@@ -76,18 +76,18 @@ def test_reader_is_left_where_they_read(transcript: Transcript, qtbot: QtBot) ->
     """While an answer grows below, what is in sight must not move."""
     transcript.show_turns(turns(20))
     settled(transcript, qtbot)
-    bar = transcript.verticalScrollBar()
-    bar.setValue(bar.maximum() // 3)
+    bar = transcript.verticalScrollBar  # asked for anew each time
+    bar().setValue(bar().maximum() // 3)
     settled(transcript, qtbot)
     seen = transcript._first_seen()
     assert seen is not None
     before = transcript._widgets[seen].y()
-    bar_before = bar.value()
+    bar_before = bar().value()
     transcript.turns[-1].is_growing = True
     for _ in range(30):
         transcript.append("more text\n\n")
     assert transcript._widgets[seen].y() == before
-    assert bar.value() == bar_before
+    assert bar().value() == bar_before
 
 
 def test_answer_is_followed_while_the_end_is_in_sight(transcript: Transcript, qtbot: QtBot) -> None:
@@ -96,8 +96,8 @@ def test_answer_is_followed_while_the_end_is_in_sight(transcript: Transcript, qt
     transcript.begin(continues=False)
     for at in range(0, len(ANSWER), 7):
         transcript.append(ANSWER[at : at + 7])
-        bar = transcript.verticalScrollBar()
-        assert bar.value() == bar.maximum()
+        bar = transcript.verticalScrollBar
+        assert bar().value() == bar().maximum()
     transcript.end()
     settled(transcript, qtbot)
     streamed = [(b.toPlainText(), b.toHtml()) for b in text_blocks(transcript)]
@@ -160,8 +160,8 @@ def test_keyboard_reaches_every_part(transcript: Transcript, qtbot: QtBot) -> No
     assert second.copy.hasFocus()
     QTest.keyClick(transcript, Qt.Key.Key_End)
     settled(transcript, qtbot)
-    bar = transcript.verticalScrollBar()
-    assert bar.value() == bar.maximum()
+    bar = transcript.verticalScrollBar
+    assert bar().value() == bar().maximum()
 
 
 def test_look_changes_with_the_window(transcript: Transcript, kit: Kit, qtbot: QtBot) -> None:
