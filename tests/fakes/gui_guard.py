@@ -62,7 +62,7 @@ class GuiGuard:
         self.faults: list[str] = []
         self.longest: list[tuple[float, str]] = []
         """The longest events so far, the longest first: ms of CPU time and what it was."""
-        self._depth = 0
+        self.is_timing = False
         self._slowdown = slowdown or measured_slowdown
         self._thread = threading.get_ident()
         sys.addaudithook(self._audit)
@@ -76,19 +76,18 @@ class GuiGuard:
         finally:
             self.is_armed = was
 
-    @contextmanager
-    def event(self, receiver: QObject, event: QEvent) -> Iterator[None]:
-        """Time one event, the events it sends included."""
-        self._depth += 1
-        cpu_ns, wall_ns = time.thread_time_ns(), time.perf_counter_ns()
-        try:
-            yield
-        finally:
-            self._depth -= 1
-            cpu_ms = (time.thread_time_ns() - cpu_ns) / 1e6
-            wall_ms = (time.perf_counter_ns() - wall_ns) / 1e6
-            if self.is_armed and self._depth == 0:
-                self._judge(cpu_ms, wall_ms, receiver, event)
+    def begin(self) -> tuple[int, int]:
+        """Begin to time an event, the events it sends included; returns what ``end`` needs."""
+        self.is_timing = True
+        return time.thread_time_ns(), time.perf_counter_ns()
+
+    def end(self, begun: tuple[int, int], receiver: QObject, event: QEvent) -> None:
+        """Judge the event that ends."""
+        cpu_ms = (time.thread_time_ns() - begun[0]) / 1e6
+        wall_ms = (time.perf_counter_ns() - begun[1]) / 1e6
+        self.is_timing = False
+        if self.is_armed:
+            self._judge(cpu_ms, wall_ms, receiver, event)
 
     def _judge(self, cpu_ms: float, wall_ms: float, receiver: QObject, event: QEvent) -> None:
         is_fault = cpu_ms > MAX_CPU_MS and cpu_ms > MAX_CPU_MS * self._slowdown()
@@ -120,7 +119,12 @@ class GuardedApplication(QApplication):
 
     @override
     def notify(self, receiver: QObject, event: QEvent) -> bool:
-        if self.guard is None or not self.guard.is_armed:
+        guard = self.guard
+        # An event sent by an event is part of it; a card that is built sends a thousand.
+        if guard is None or not guard.is_armed or guard.is_timing:
             return super().notify(receiver, event)
-        with self.guard.event(receiver, event):
+        begun = guard.begin()
+        try:
             return super().notify(receiver, event)
+        finally:
+            guard.end(begun, receiver, event)

@@ -56,18 +56,25 @@ class DeviceCard(Card):
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setHorizontalSpacing(4 * kit.unit)
         self._grid.setVerticalSpacing(3 * kit.unit)
-        self.table = Table(
-            kit, self.tr("Readings of {name}").format(name=name),
-            [self.tr("Quantity"), self.tr("Now"), self.tr("Lowest"), self.tr("Mean"),
-             self.tr("Highest")],
-        )  # fmt: skip
-        # The card is as high as its curves; the table scrolls where it needs more.
-        self.table.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Ignored)
+        self._table: Table | None = None
         self._stack = QStackedWidget()
         self._stack.addWidget(self._graphs)
-        self._stack.addWidget(self.table)
         self.column.addWidget(self._stack)
         self._arrange(tuple(self._strips))
+
+    @property
+    def table(self) -> Table:
+        """The readings as numbers, made when they are wanted first: most users never do."""
+        if self._table is None:
+            self._table = Table(
+                self._kit, self.tr("Readings of {name}").format(name=self.name),
+                [self.tr("Quantity"), self.tr("Now"), self.tr("Lowest"), self.tr("Mean"),
+                 self.tr("Highest")],
+            )  # fmt: skip
+            # The card is as high as its curves; the table scrolls where it needs more.
+            self._table.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Ignored)
+            self._stack.addWidget(self._table)
+        return self._table
 
     def _header(self, icon: str, facts: str) -> QHBoxLayout:
         row = QHBoxLayout()
@@ -116,7 +123,7 @@ class DeviceCard(Card):
             self.has_readings = True
             self._arrange(tuple(shown))
         self._points = {field: points_of[field] for field in shown}
-        if self.table.isVisible():
+        if self._table is not None and self._table.isVisible():
             self._fill_table()
 
     def _fill_table(self) -> None:
@@ -131,8 +138,9 @@ class DeviceCard(Card):
     @Slot(bool)
     def show_as_table(self, is_table: bool) -> None:  # noqa: FBT001
         """Show numbers instead of curves."""
-        self._stack.setCurrentIndex(int(is_table))
-        self._fill_table()
+        if is_table:
+            self._fill_table()
+        self._stack.setCurrentWidget(self.table if is_table else self._graphs)
 
     @property
     def quantities(self) -> tuple[Strip, ...]:

@@ -31,9 +31,7 @@ class GpuCard(DeviceCard):
         self._memory = MemorySplit(kit)
         self._memory.hide()
         self.column.addWidget(self._memory)
-        self.processes = ProcessTable(kit, self.name)
-        self.processes.hide()
-        self.column.addWidget(self.processes)
+        self._processes: ProcessTable | None = None
         self._loaded: DeviceMemory | None = None
         self._note = text_label(muted=True)
         self._note.hide()
@@ -67,7 +65,22 @@ class GpuCard(DeviceCard):
         self.set_facts(" · ".join(fact for fact in facts if fact))
         total = self._gpu.info.vram_total_bytes if self._gpu.info else None
         self._memory.show_sample(newest, total, self._loaded)
-        self.processes.show_processes(newest.processes)
+        if self._processes is not None:
+            self._processes.show_processes(newest.processes)
+
+    @property
+    def processes(self) -> ProcessTable:
+        """The programs that use the GPU, made when they are wanted first."""
+        if self._processes is None:
+            self._processes = ProcessTable(self._kit, self.name)
+            self._processes.hide()
+            self.column.insertWidget(self.column.indexOf(self._memory) + 1, self._processes)
+        return self._processes
+
+    def show_programs(self, is_shown: bool) -> None:  # noqa: FBT001
+        """Show the programs that use the GPU, or hide them."""
+        if is_shown or self._processes is not None:
+            self.processes.setVisible(is_shown)
 
     @property
     def key(self) -> str:

@@ -41,6 +41,7 @@ class DashboardPage(Page):
         self.title.setText(self.tr("Dashboard"))
         self._feed = feed
         self._cards_shown: tuple[GpuCard | HostCard, ...] = ()
+        self._unshown: list[GpuCard | HostCard] = []
         self._loaded: Sequence[DeviceMemory] = ()
         self._paused_s: float | None = None
         self._is_built = False
@@ -98,8 +99,9 @@ class DashboardPage(Page):
         self._clear()
         devices: list[Gpu | HostInfo] = [*machine.gpus, machine.host]
         # One card after the other, and so with their first readings: eight at once would hold the
-        # window.
-        self._slices.add(partial(self._build_card, device) for device in devices)
+        # window. One takes the look of the window in a turn of its own.
+        for device in devices:
+            self._slices.add([partial(self._build_card, device), self._show_card])
         self._slices.add([self._end_build])
         if not machine.gpus:
             self._banner.say(self.tr(
@@ -122,12 +124,16 @@ class DashboardPage(Page):
 
     def _build_card(self, device: Gpu | HostInfo) -> None:
         card = GpuCard(self.kit, device) if isinstance(device, Gpu) else HostCard(self.kit, device)
+        self._unshown.append(card)
+
+    def _show_card(self) -> None:
+        card = self._unshown.pop()
         self._column.addWidget(card)
         self._as_table.toggled.connect(card.show_as_table)
         card.show_as_table(self._as_table.isChecked())
         if isinstance(card, GpuCard):
             card.show_loaded(self._loaded)
-            card.processes.setVisible(self._processes.isChecked())
+            card.show_programs(self._processes.isChecked())
         self._cards_shown = (*self._cards_shown, card)
 
     def _end_build(self) -> None:
@@ -163,6 +169,7 @@ class DashboardPage(Page):
         self._slices.clear()
         self._is_built = False
         self._cards_shown = ()
+        self._unshown = []
         while item := self._column.takeAt(0):
             if (widget := item.widget()) is not None:
                 widget.hide()
@@ -182,7 +189,7 @@ class DashboardPage(Page):
     def _on_processes_toggled(self, is_shown: bool) -> None:  # noqa: FBT001
         for card in self._cards_shown:
             if isinstance(card, GpuCard):
-                card.processes.setVisible(is_shown)
+                card.show_programs(is_shown)
         self._refresh()
 
     @Slot()

@@ -175,9 +175,13 @@ class Canvas(QWidget):
 
 def runs_of(points: Sequence[Point], top: float) -> list[list[tuple[float, float]]]:
     """Return the points between the gaps, none above ``top``."""
-    runs = [list(run) for is_gap, run in groupby(points, _is_gap) if not is_gap]
+    values = [value for _, value in points]
+    if None not in values:  # most of the time
+        runs = [list(points)] if points else []
+    else:
+        runs = [list(run) for is_gap, run in groupby(points, _is_gap) if not is_gap]
     known = cast("list[list[tuple[float, float]]]", runs)
-    if any(value > top for run in known for _, value in run):
+    if max(filter(None, values), default=0.0) > top:  # neither None nor zero is above
         return [[(age_s, min(value, top)) for age_s, value in run] for run in known]
     return known
 
