@@ -168,11 +168,13 @@ class MainWindow(QMainWindow):
         """Show a page; one that is still being built shows as soon as it is."""
         self._wanted = key
         self.sidebar.show_page(key)
-        is_new = self.isVisible() and key in MODULES and key not in self.on_demand.pages
-        page = self._page(key)
-        if is_new:  # filled and shown in two further turns: together they take too long
-            self._turns.add([self._show_findings, lambda: self._show_if_wanted(key)])
+        if self.isVisible() and key in MODULES and key not in self.on_demand.pages:
+            # Built, placed, filled and shown in turns of their own: together they take too long.
+            self.on_demand.build(key, self._machine)
+            place, show = partial(self.on_demand.place, key), partial(self._show_if_wanted, key)
+            self._turns.add([place, self._show_findings, show])
             return
+        page = self._page(key)
         if key == "advice":
             self._show_findings()  # with the newest readings
         if page is not None:

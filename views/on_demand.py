@@ -60,13 +60,21 @@ class OnDemand(QObject):
         self.pages: dict[str, QWidget] = {}
 
     def page(self, key: str, machine: Machine | None) -> QWidget:
-        """Return a page, built if it is the first time; ``machine`` where it is known."""
+        """Return a page, built and placed if it is the first time; ``machine`` where known."""
+        self.build(key, machine)
+        self.place(key)
+        return self.pages[key]
+
+    def build(self, key: str, machine: Machine | None) -> None:
+        """Build a page if it is the first time: half of what ``page`` does."""
         if key not in self.pages:
             # Imported by the warm-up thread; here only where the user was quicker.
-            page = self._build(key, machine)
-            self.pages[key] = page
-            self._stack.addWidget(page)
-        return self.pages[key]
+            self.pages[key] = self._build(key, machine)
+
+    def place(self, key: str) -> None:
+        """Put a page that is built into the stack, where it takes the look of the window."""
+        if self._stack.indexOf(self.pages[key]) < 0:
+            self._stack.addWidget(self.pages[key])
 
     def _build(self, key: str, machine: Machine | None) -> QWidget:
         module = importlib.import_module(MODULES[key])
