@@ -289,7 +289,12 @@ class SessionPort(Protocol):
         ...
 
     def tune(
-        self, model: str, request: "SweepRequest", *, cancel: "threading.Event"
+        self,
+        model: str,
+        request: "SweepRequest",
+        *,
+        resume: bool = False,
+        cancel: "threading.Event",
     ) -> "Iterator[SweepEvent]":
         """Search; the plan comes first, and nothing is loaded before it is consumed."""
         ...

@@ -30,6 +30,9 @@ class SweepFingerprint(Record, frozen=True, kw_only=True):
     goal: str
 
 
+_RESUMABLE = (None, SweepStatus.CANCELLED, SweepStatus.FAILED)
+
+
 class StoredSweep(Record, frozen=True, kw_only=True):
     """A sweep without its trials.
 
@@ -60,6 +63,11 @@ class StoredSweep(Record, frozen=True, kw_only=True):
     n_trials: int
     recommended: Recommended | None
     name: str = ""
+
+    @property
+    def can_resume(self) -> bool:
+        """Whether a search of the same kind can go on from what this one measured."""
+        return self.status in _RESUMABLE and self.n_trials > 0
 
 
 class Profile(Record, frozen=True, kw_only=True):

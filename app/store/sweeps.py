@@ -16,7 +16,6 @@ _SELECT = """
     SELECT s.*, m.name AS model_name, m.path AS model_path,
            (SELECT count(*) FROM trials t WHERE t.sweep = s.id) AS n_trials
     FROM sweeps s JOIN models m ON m.fingerprint = s.model"""
-_RESUMABLE = (None, SweepStatus.CANCELLED, SweepStatus.FAILED)
 
 
 class Sweeps(Database):
@@ -115,7 +114,7 @@ class Sweeps(Database):
             to_text(fingerprint),
         )
         sweeps = [self._sweep(row) for row in rows]
-        if not sweeps or sweeps[0].status not in _RESUMABLE or not sweeps[0].n_trials:
+        if not sweeps or not sweeps[0].can_resume:
             return None
         return sweeps[0], self.trials(sweeps[0].id)
 

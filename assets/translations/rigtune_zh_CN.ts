@@ -2909,6 +2909,17 @@
     </message>
 </context>
 <context>
+    <name>Unfinished</name>
+    <message>
+        <source>The last search, of {model}, has not reached its end. What it measured is kept.</source>
+        <translation>上次对 {model} 的搜索尚未完成。已测得的结果均已保留。</translation>
+    </message>
+    <message>
+        <source>Go On</source>
+        <translation>继续</translation>
+    </message>
+</context>
+<context>
     <name>WizardPage</name>
     <message>
         <source>Find best settings</source>

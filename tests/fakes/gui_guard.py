@@ -46,8 +46,8 @@ def measured_slowdown() -> float:
 class GuiGuard:
     """Collects what the GUI thread must not do, while it is armed.
 
-    CPU time of the thread is what counts: a busy machine makes wall time meaningless, and a
-    wait shows as a blocking call. The wall time is kept for the message. On a slow core, and where two
+    CPU time of the thread is what counts: a busy machine makes wall time meaningless, and a wait
+    shows as a blocking call. The wall time is kept for the message. On a slow core, and where two
     threads share one, the same work takes more CPU time: what a fixed piece of work takes now,
     against what it takes on a quiet one, is allowed for.
     """

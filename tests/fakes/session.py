@@ -337,6 +337,7 @@ class FakeSession:
         self.holds_load = False
         self._store: Store | None = None
         self.requests: list[tuple[str, SweepRequest]] = []
+        self.resume_note = "resumed"
         self.is_closed = False
         self.names: dict[int, str] = {}
         self.deleted: set[int] = set()
@@ -404,10 +405,16 @@ class FakeSession:
         )  # fmt: skip
 
     def tune(
-        self, model: str, request: SweepRequest, *, cancel: threading.Event
+        self,
+        model: str,
+        request: SweepRequest,
+        *,
+        resume: bool = False,
+        cancel: threading.Event,
     ) -> Iterator[SweepEvent]:
         """Play the search; a cancel ends it with what was measured."""
         self.requests.append((model, request))
+        found = self.resume_note if resume else ""
         self.plan_gate.wait()
         if self.problem is not None:
             raise self.problem
@@ -417,6 +424,9 @@ class FakeSession:
                 stopped = data.result(SweepStatus.CANCELLED, n_trials)
                 yield SweepFinished(result=stopped)
                 return
+            if found and isinstance(event, SweepPlanned):
+                notes = (*event.plan.notes, found)
+                event = SweepPlanned(plan=msgspec.structs.replace(event.plan, notes=notes))  # noqa: PLW2901
             yield event  # type: ignore[misc]
             if isinstance(event, TrialFinished):
                 n_trials += 1

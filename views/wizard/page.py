@@ -27,10 +27,12 @@ from views.wizard.plan_step import PlanStep
 from views.wizard.run_step import RunStep
 from views.wizard.runner import SearchRunner
 from views.wizard.steps import StepLine
+from views.wizard.unfinished import Unfinished
 from views.words import error_text, sentence, status_label
 
 if TYPE_CHECKING:
     from app.session import Estimate
+    from app.store.records import StoredSweep
 
 
 class WizardSteps(NamedTuple):
@@ -77,6 +79,8 @@ class WizardPage(Page):
         self._estimates = Latest(jobs, "estimate", self)
         self._loads = Latest(jobs, "estimate", self)
         self._loads.result_arrived.connect(self._on_load_estimate)
+        self.unfinished = Unfinished(session, jobs, steps.model.banner, self)
+        self._earlier: int | None = None
         self.line = StepLine(kit)
         self.body.addWidget(self.line)
         self.model_step = steps.model
@@ -110,7 +114,8 @@ class WizardPage(Page):
         self.model_step.model_chosen.connect(self.choose_model)
         self.model_step.quick_requested.connect(self.start_quick)
         self.model_step.refresh_requested.connect(self.refresh_models)
-        self.goal_step.back_requested.connect(self._on_back_to_model)
+        self.unfinished.go_on_requested.connect(self._on_go_on_requested)
+        self.goal_step.back_requested.connect(partial(self._show, "model"))
         self.goal_step.plan_requested.connect(self._on_plan_requested)
         self.goal_step.estimate_requested.connect(self._on_estimate_requested)
         self.plan_step.back_requested.connect(self._on_back_to_goal)
@@ -120,8 +125,8 @@ class WizardPage(Page):
         self.result_step.chat_requested.connect(self._on_chat_requested)
         self.result_step.apply_requested.connect(self._on_apply_requested)
         self.result_step.search_requested.connect(self._on_other_goal)
-        self._again.clicked.connect(self._on_back_to_model)
-        self.caps.started.connect(self._on_caps_started)
+        self._again.clicked.connect(lambda: self._show("model"))
+        self.caps.started.connect(lambda: self.search_started.emit(self._model))
         self.runner.planned.connect(self._on_planned)
         self.runner.trial_started.connect(self.run_step.show_trial_started)
         self.runner.trial_started.connect(self._on_trial_started)
@@ -183,6 +188,13 @@ class WizardPage(Page):
         self._start_plan(SweepRequest(headroom_bytes=headroom or None))
 
     @Slot(object)
+    def _on_go_on_requested(self, sweep: "StoredSweep") -> None:
+        if not self.runner.is_running:
+            self._model = sweep.model_path
+            self._is_quick = True
+            self._start_plan(sweep.request, sweep.id)
+
+    @Slot(object)
     def _on_spec(self, spec: ModelSpec) -> None:
         if self.step in ("plan", "run"):
             return  # a search has begun since
@@ -214,17 +226,19 @@ class WizardPage(Page):
         self._is_quick = False
         self._start_plan(self.goal_step.request())
 
-    def _start_plan(self, request: SweepRequest) -> None:
+    def _start_plan(self, request: SweepRequest, earlier: int | None = None) -> None:
+        """Plan ``request``; ``earlier`` = number of the search to go on with."""
         if self.runner.is_running:
             return
-        self._request = request
+        self._request, self._earlier = request, earlier
+        self.unfinished.forget()
         self.plan_step.show_waiting()
         self._show("plan")
         # Before the plan: what the chat's model holds would count as memory in use.
         self.search_started.emit(self._model)
         self.model_step.set_quick_model(self._model)
         self._set_busy(True)
-        self.runner.start(self._model, request)
+        self.runner.start(self._model, request, resume=earlier is not None)
 
     def _set_busy(self, is_busy: bool) -> None:  # noqa: FBT001
         self.goal_step.set_busy(is_busy)
@@ -235,12 +249,16 @@ class WizardPage(Page):
         self._name = plan.space.model.name
         self.plan_step.show_plan(plan)
         self._plan = plan
-        if self._is_quick:
+        if self._earlier is not None and "resumed" not in plan.notes:
+            self._earlier = None  # the plan says what has changed; the user decides
+        elif self._is_quick:
             self._on_start_requested()
 
     @Slot()
     def _on_start_requested(self) -> None:
         self.run_step.begin(self._plan)
+        if self._earlier is not None:
+            self.unfinished.fetch(self._earlier, self.run_step.show_earlier)
         self._show("run")
         self.runner.go()
 
@@ -264,10 +282,6 @@ class WizardPage(Page):
         self.run_step.show_paused(code)
         text = self.tr("The search waits for you. {why}")
         self.search_told.emit(text.format(why=sentence("note", code, {})))
-
-    @Slot()
-    def _on_caps_started(self) -> None:
-        self.search_started.emit(self._model)
 
     def _offer_caps(self, result: SweepResult) -> None:
         point = result.recommended
@@ -293,10 +307,6 @@ class WizardPage(Page):
             # Stopped before anything was measured: there is no result to show.
             self.run_step.end()
             self._on_back_to_goal()
-
-    @Slot()
-    def _on_back_to_model(self) -> None:
-        self._show("model")
 
     @Slot()
     def _on_back_to_goal(self) -> None:
@@ -332,6 +342,7 @@ class WizardPage(Page):
         super().showEvent(event)
         if not self._has_list:
             self.refresh_models()
+            self.unfinished.look()
 
 
 def _estimate(session: SessionPort, spec: ModelSpec, n_ctx: int) -> "Estimate":

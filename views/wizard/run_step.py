@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
 from typing_extensions import override
 
 from app.domain.events import TrialProgress, TrialStarted
-from app.domain.sweep import SweepPlan
+from app.domain.sweep import SweepPlan, SweepResult
 from app.domain.trial import Trial
 from app.domain.units import format_seconds
 from views.plots.sweep_plot import SweepPlot
@@ -99,6 +99,12 @@ class RunStep(QWidget):
         self._tick.start()
         self._show_time()
         self.stop.setFocus()
+
+    def show_earlier(self, result: SweepResult) -> None:
+        """Add what a search that goes on had measured before."""
+        earlier = [trial for trial in result.trials if trial not in self._trials]
+        self._trials = [*earlier, *self._trials]
+        self.plot.show_trials(self._trials)
 
     def end(self) -> None:
         """Stop following."""

@@ -2,10 +2,12 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from PySide6.QtCore import QObject, Signal, Slot
 
 from app.domain.events import (
+    SweepEvent,
     SweepFinished,
     SweepPaused,
     SweepPlanned,
@@ -57,12 +59,19 @@ class SearchRunner(QObject):
         """Whether a search (or its plan) is on."""
         return self._job is not None
 
-    def start(self, model: str, request: SweepRequest) -> None:
-        """Plan a search of ``model``; an earlier one is dropped."""
+    def start(self, model: str, request: SweepRequest, *, resume: bool = False) -> None:
+        """Plan a search of ``model``; an earlier one is dropped.
+
+        Args:
+            model: Path, id or ``demo``.
+            request: What is asked.
+            resume: Go on with a search of this kind that has not reached its end.
+        """
         self.drop()
         # One per job: waking an old job must not carry the new plan out.
         self._go = threading.Event()
-        work = _search(self._session, self._jobs, model, request, self._go)
+        search = partial(self._session.tune, model, request, resume=resume)
+        work = _search(search, self._jobs, self._go)
         self._job = self._jobs.start(KIND, work, self._go.set)
         self._is_dropped = False
         self._job.event_arrived.connect(self._on_event)
@@ -111,7 +120,7 @@ class SearchRunner(QObject):
 
 
 def _search(
-    session: SessionPort, jobs: Jobs, model: str, request: SweepRequest, go: threading.Event
+    search: Callable[..., Iterator[SweepEvent]], jobs: Jobs, go: threading.Event
 ) -> Callable[[threading.Event], Iterator[object]]:
     """Return the work: the session's events; it waits once the plan is out, and when told to."""
 
@@ -119,7 +128,7 @@ def _search(
         with jobs.engine_turn(cancel) as is_ours:
             if not is_ours:
                 return
-            for event in session.tune(model, request, cancel=cancel):
+            for event in search(cancel=cancel):
                 if isinstance(event, SweepPlanned | SweepPaused):
                     go.clear()
                 yield event
