@@ -19,28 +19,14 @@ from PySide6.QtWidgets import QApplication
 from shiboken6 import isValid
 from typing_extensions import override
 
+from tests.fakes.slowness import slowdown
 from tests.fakes.wine import is_wine
 
 # A system call costs Wine a multiple of what it costs Windows.
 GOAL_MS = 300.0 if is_wine() else 50.0
 MAX_CPU_MS = 2 * GOAL_MS
 N_LONGEST = 5
-FIXED_WORK_NS = 250_000
-"""What ``_fixed_work_ns`` takes on a quiet core of 2.5 GHz or so with Python 3.11."""
 BLOCKING = frozenset({"open", "sqlite3.connect", "subprocess.Popen", "socket.connect"})
-
-
-def _fixed_work_ns() -> int:
-    begin_ns = time.thread_time_ns()
-    for _ in range(20_000):
-        pass
-    return time.thread_time_ns() - begin_ns
-
-
-def measured_slowdown() -> float:
-    """Return how much longer than on a quiet core the same work takes at this moment, 1 or more."""
-    now_ns = sorted(_fixed_work_ns() for _ in range(9))
-    return max(1.0, now_ns[4] / FIXED_WORK_NS)
 
 
 class GuiGuard:
@@ -52,18 +38,18 @@ class GuiGuard:
     against what it takes on a quiet one, is allowed for.
     """
 
-    def __init__(self, slowdown: Callable[[], float] | None = None) -> None:
+    def __init__(self, slowdown: Callable[[], float] = slowdown) -> None:
         """Start disarmed; the audit hook stays for the life of the process.
 
         Args:
-            slowdown: How many times slower than a quiet one the core is now; ``None`` = measured.
+            slowdown: How many times slower than a quiet one the core is now.
         """
         self.is_armed = False
         self.faults: list[str] = []
         self.longest: list[tuple[float, str]] = []
         """The longest events so far, the longest first: ms of CPU time and what it was."""
         self.is_timing = False
-        self._slowdown = slowdown or measured_slowdown
+        self._slowdown = slowdown
         self._thread = threading.get_ident()
         sys.addaudithook(self._audit)
 

@@ -145,7 +145,7 @@ def test_worker_that_ignores_everything_is_ended() -> None:
     exchange.close()
     worker.close()
     assert worker.is_gone()
-    assert time.monotonic() - begin_s < 10
+    assert time.monotonic() - begin_s < 60
 
 
 def test_missing_program_is_a_sentence() -> None:

@@ -58,7 +58,7 @@ class Command:
         assert self.process.stdout
         self.rest = self.process.stdout.read()  # not communicate(): it forgets what was read ahead
         self.process.wait(_PATIENCE_S)
-        _, alive = psutil.wait_procs(workers, timeout=2)
+        _, alive = psutil.wait_procs(workers, timeout=_PATIENCE_S)
         assert not alive
         return self.process.returncode
 

@@ -26,7 +26,7 @@ from tests.fakes.wine import is_wine
 
 SETTINGS = Settings(n_gpu_layers=0)
 REQUEST = TrialRequest(stage="test", settings=SETTINGS, workload=Workload())
-GONE_S = 5.0
+GONE_S = 60.0
 
 
 def rig_with(launch: Launch) -> WorkerRig:

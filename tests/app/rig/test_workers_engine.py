@@ -142,7 +142,7 @@ def test_worker_ends_with_its_parent() -> None:
     finally:
         middle.kill()
         middle.communicate()
-    psutil.wait_procs([worker], timeout=5)
+    psutil.wait_procs([worker], timeout=60)
     assert not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE
 
 

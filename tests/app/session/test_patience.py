@@ -21,7 +21,7 @@ STALL_S = 60
 INSPECT = """
 import sys
 from app.session import patience
-patience.HEADER_S = 1.0
+patience.HEADER_S = float(sys.argv[2])
 from app.cli.main import run
 from probes import registry
 sys.exit(run(["inspect", sys.argv[1], "--json"], registry))
@@ -60,7 +60,7 @@ def test_a_drive_that_stalls(tmp_path: Path, where: str) -> None:
         STALL_S=str(STALL_S), PYTHONPATH=str(REPOSITORY), RIGTUNE_HOME=str(tmp_path),
     )  # fmt: skip
     done = subprocess.run(
-        [sys.executable, "-c", INSPECT, str(model)],
+        [sys.executable, "-c", INSPECT, str(model), "60" if where == "nowhere" else "1"],
         env=environment,
         capture_output=True,
         check=False,

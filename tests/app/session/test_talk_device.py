@@ -24,7 +24,7 @@ QUESTION = (ChatMessage(role="user", content="One, two, three,"),)
 SETTINGS = Settings(
     n_gpu_layers=0, n_ctx=512, n_threads=1, load_mode=LoadMode.NONE, devices=("RPC0",)
 )
-_PATIENCE_S = 20.0
+_PATIENCE_S = 60.0
 
 
 def held_bytes(endpoint: str) -> int:

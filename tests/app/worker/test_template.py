@@ -10,15 +10,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.worker.template import MAX_S, TemplateProblem, render
+from tests.fakes.slowness import slowdown
 
 TALK = [{"role": "user", "content": "hi"}]
 PLAIN = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}"
-# what one call inside C may take on top, on a loaded machine
 SLACK_S = 0.7
+"""What one call inside C may take on top, on a quiet core."""
 
 
-def run(source: str, talk: list[dict[str, str]] | None = None, **variables: object) -> str:
-    return render(source, talk or TALK, time.monotonic() + MAX_S, **variables)
+PATIENCE_S = 60.0
+"""What a template may take that does end, on a machine that is busy with other things."""
+
+
+def run(
+    source: str,
+    talk: list[dict[str, str]] | None = None,
+    max_s: float = PATIENCE_S,
+    **variables: object,
+) -> str:
+    return render(source, talk or TALK, time.monotonic() + max_s, **variables)
 
 
 @pytest.mark.parametrize(
@@ -46,14 +56,15 @@ def run(source: str, talk: list[dict[str, str]] | None = None, **variables: obje
 def test_hostile_template_ends_in_a_message(source: str) -> None:
     """Loops, Python's insides and huge texts are refused within two seconds of work.
 
-    Of the processor's time: on a busy machine the clock says nothing.
+    Of the processor's time, and more of it on a slow one: the clock says nothing there.
     """
     begin_s = time.thread_time()
     with pytest.raises(TemplateProblem) as caught:
-        run(source)
+        run(source, max_s=MAX_S)
     assert caught.value.is_hostile
     assert str(caught.value)
-    assert time.thread_time() - begin_s < MAX_S + SLACK_S
+    used_s = time.thread_time() - begin_s
+    assert used_s < MAX_S + SLACK_S * slowdown()
 
 
 def test_time_runs_out_also_while_something_else_is_called_back() -> None:
@@ -68,7 +79,7 @@ def test_time_runs_out_also_while_something_else_is_called_back() -> None:
     try:
         with pytest.raises(TemplateProblem, match="does not end"):
             run("{% for a in range(99999) %}{% for b in range(99999) %}{{ [[a]] and '' }}"
-                "{% endfor %}{% endfor %}")  # fmt: skip
+                "{% endfor %}{% endfor %}", max_s=MAX_S)  # fmt: skip
     finally:
         gc.set_threshold(*threshold)
         gc.callbacks.remove(collected)

@@ -80,7 +80,7 @@ class Running:
         return limit_w(self.hwmon)
 
     def wait(self) -> int:
-        return self.processes[-1].wait(20)
+        return self.processes[-1].wait(60)
 
     def journal_files(self) -> list[str]:
         return [p.name for p in self.journal.iterdir() if p.suffix == ".json"]
@@ -92,7 +92,7 @@ def helper(tmp_path: Path) -> Iterator[Running]:
     yield running
     for process in running.processes:
         process.kill()
-        process.wait(20)
+        process.wait(60)
         for stream in (process.stdin, process.stdout):
             assert stream
             with contextlib.suppress(OSError):  # unsent bytes to a dead child
