@@ -8,7 +8,8 @@ Anything that blocks (a file, a process, a socket) on the GUI thread ends the pr
 import gc
 import json
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
@@ -20,12 +21,15 @@ from tests.fakes import window_data as data
 from tests.fakes.gui_guard import GuardedApplication, GuiGuard
 from tests.fakes.session import FakeSession
 from views.icons import Icons
+from views.late_pages import LatePagesBuilder
 from views.main_window import MainWindow
+from views.slices import Slices
 from views.state import WindowState
 from views.theme import Theme
 from views.widgets import Kit
 
 N_GPUS = 8
+NAMED_MS = 5.0
 PAGES = ("tune", "chat", "results", "advice", "settings", "dashboard")
 SIZES = tuple((width, 600 + width // 10) for width in range(900, 1500, 60))
 
@@ -76,9 +80,36 @@ class Watch:
         return self.kit.theme.is_settled and self.kit.icons.is_settled
 
 
+def name_turns(guard: GuiGuard) -> None:
+    """Have the slow parts of long turns said by name: slices, and pages while they are built."""
+    add, build = Slices.add, LatePagesBuilder._build  # noqa: SLF001 - what is timed
+
+    def say(call: Callable[[], object]) -> None:
+        begin = time.thread_time()
+        call()
+        took_ms = 1000 * (time.thread_time() - begin)
+        if took_ms > NAMED_MS:
+            inner = getattr(call, "func", call)
+            words = [type(arg).__name__ for arg in getattr(call, "args", ())]
+            name = getattr(inner, "__qualname__", type(inner).__name__)
+            guard.doing += f"{name}({', '.join(words)}) {took_ms:.0f} "
+
+    def add_named(self: Slices, calls: Iterable[Callable[[], object]]) -> None:
+        add(self, [partial(say, call) for call in calls])
+
+    def build_named(self: LatePagesBuilder) -> Iterator[object]:
+        for part in build(self):
+            guard.doing = type(part).__name__
+            yield part
+
+    Slices.add = add_named  # type: ignore[method-assign]
+    LatePagesBuilder._build = build_named  # type: ignore[method-assign]  # noqa: SLF001
+
+
 def main() -> int:
     """Go through the heavy moments; print the figures and fail on a blocking call."""
     watch = Watch(GuardedApplication([]))
+    name_turns(watch.guard)
     window = watch.window
     window.show()
     with watch.moment("start_ms"):

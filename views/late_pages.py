@@ -60,26 +60,26 @@ class LatePagesBuilder(QObject):
             self._turn.start()
 
     def _build(self) -> Iterator[object]:
-        """Yield after every part that takes its time; the pages themselves come last."""
+        """Yield every part that takes its time once it is built; the pages themselves come last."""
         kit, session, jobs = self._parts
         model = ModelStep(kit, self._state.last_model, self._state.recent)
-        yield None
+        yield model
         goal = GoalStep(kit)
-        yield None
+        yield goal
         plan = PlanStep(kit)
         run = RunStep(kit)
-        yield None
+        yield run
         result = ResultView(kit)
-        yield None
+        yield result
         steps = WizardSteps(model=model, goal=goal, plan=plan, run=run, result=result)
         wizard = WizardPage(kit, session, jobs, steps)
-        yield None
+        yield wizard
         chat = ChatPage(kit, session, jobs)
-        yield None
+        yield chat
         view = ResultView(kit)
-        yield None
+        yield view
         results = ResultsPage(kit, session, jobs, view)
-        yield None
+        yield results
         yield LatePages(wizard, chat, results, self._state)
 
 

@@ -48,6 +48,8 @@ class GuiGuard:
         self.faults: list[str] = []
         self.longest: list[tuple[float, str]] = []
         """The longest events so far, the longest first: ms of CPU time and what it was."""
+        self.doing = ""
+        """What the event at hand works on, where somebody says so: a part of its name."""
         self.is_timing = False
         self._slowdown = slowdown
         self._thread = threading.get_ident()
@@ -64,7 +66,7 @@ class GuiGuard:
 
     def begin(self) -> tuple[int, int]:
         """Begin to time an event, the events it sends included; returns what ``end`` needs."""
-        self.is_timing = True
+        self.is_timing, self.doing = True, ""
         return time.thread_time_ns(), time.perf_counter_ns()
 
     def end(self, begun: tuple[int, int], receiver: QObject, event: QEvent) -> None:
@@ -82,6 +84,7 @@ class GuiGuard:
             return
         parent = type(receiver.parent()).__name__ if isValid(receiver) else "(gone)"
         what = f"{event.type().name} for {type(receiver).__name__} of {parent}"
+        what += f": {self.doing}" if self.doing else ""
         self.longest = sorted([*self.longest, (cpu_ms, what)], reverse=True)[:N_LONGEST]
         if is_fault:
             self.faults.append(f"{what}: {cpu_ms:.0f} ms CPU, {wall_ms:.0f} ms")
