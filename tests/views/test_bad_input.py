@@ -40,7 +40,7 @@ def test_odd_paths_go_through_unchanged(
     assert session.requests[0][0] == path
     assert window.width() == width
     assert window.state.recent == (path,)
-    late.wizard._on_back_to_model()
+    late.wizard._again.click()
     assert late.wizard.model_step.minimumSizeHint().width() < 700
 
 
