@@ -29,6 +29,7 @@ from views.chat.turns import (
     ChatUnloaded,
     CommandFailed,
     ContextCounted,
+    MessageReturned,
     TextsCounted,
     TurnsShown,
     TurnView,
@@ -170,6 +171,9 @@ class Desk:
         if self._stopping.is_set():
             yield AnswerStopped()
         yield from self._shown()
+        if talk.refused:
+            edits = command.turn_id if isinstance(command, commands.Edit) else None
+            yield MessageReturned(conversation_id=talk.thread.id, text=talk.refused, edits=edits)
 
     def _during(self, event: ChatEvent) -> Iterator[object]:
         yield from self._news()

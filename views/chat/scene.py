@@ -189,7 +189,7 @@ class Scene(QObject):
             )
 
     def _problem(self, error: ErrorInfo) -> None:
-        is_full = error.code == "context_full"
+        is_full = error.code in {"context_full", "conversation_too_long"}
         if not is_full:
             self.engine_failed.emit()
         self._banner.show_error(error, "" if is_full else self.tr("Go On"))
