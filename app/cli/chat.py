@@ -1,24 +1,23 @@
 """``rigtune chat``: talk to a model on its tuned settings."""
 
 import argparse
-import os
-import threading
 from pathlib import Path
 
 from app.chat.conversation import Conversation
-from app.chat.neighbours import Neighbours
 from app.chat.overflow import Overflow
 from app.chat.selftest import Trial
 from app.chat.thread import Thread
 from app.cli.chat_commands import Commands
 from app.cli.chat_screen import (
     Interrupts,
+    fits_prompt,
     orderly_end,
     read_message,
     remember,
     show_end,
     write_answer,
 )
+from app.cli.chat_watch import ChatWatch
 from app.cli.output import (
     EXIT_DONE,
     EXIT_PARTIAL,
@@ -27,12 +26,11 @@ from app.cli.output import (
     print_json,
     progress_console,
 )
-from app.cli.power_options import News, add_power_arguments, apply_power, show_energy
+from app.cli.power_options import add_power_arguments, apply_power, show_energy
 from app.domain.errors import EnvironmentProblem, ErrorInfo, UsageProblem
 from app.domain.events import GenerationFinished, TokenGenerated
 from app.domain.record import Record
 from app.domain.settings import Settings
-from app.domain.units import format_bytes
 from app.session import Chat, Session
 from app.session.power_views import EnergyReport
 from app.worker.protocol import SAMPLING_RANGES, SEED_RANGE, Sampling
@@ -41,7 +39,6 @@ NAME = "chat"
 HELP = "chat with a model on its best known settings"
 SAMPLER_OPTIONS = ("temperature", "top_k", "top_p", "min_p", "repeat_penalty")
 ONE_SHOT_TOKENS = 256
-_WATCH_S = 10.0
 
 
 class ChatDocument(Record, frozen=True, kw_only=True):
@@ -215,14 +212,8 @@ def converse(args: argparse.Namespace, session: Session, chat: Chat, sampling: S
     conversation.max_tokens = args.max_tokens
     remember(t.content for t in thread.turns if t.role == "user")
     human().print("Type a message; /help lists commands, Ctrl-C stops an answer.", markup=False)
-    is_over = threading.Event()
-    watch = threading.Thread(target=_keep_watch, args=(session, chat, is_over), daemon=True)
-    watch.start()
-    try:
+    with ChatWatch(session, chat):
         return _talk(Commands(chat, store, conversation))
-    finally:
-        is_over.set()
-        watch.join()
 
 
 def check_template(chat: Chat) -> None:
@@ -247,14 +238,16 @@ def check_template(chat: Chat) -> None:
 
 def _talk(commands: Commands) -> int:
     interrupts = Interrupts()
+    draft = ""
     while not commands.is_over:
         try:
-            text = read_message()
+            text, draft = read_message(draft=draft), ""
         except EOFError:
             human().print()
             return EXIT_DONE
         except KeyboardInterrupt:
             human().print("\n(/quit or Ctrl-D ends)", markup=False)
+            draft = ""
             continue
         if not text.strip():
             continue
@@ -268,6 +261,7 @@ def _talk(commands: Commands) -> int:
             with interrupts.caught():
                 _, end = write_answer(events, interrupts)
             show_end(end)
+            draft = _hand_back(commands)
             show_energy(commands.chat.power)
             if interrupts.is_end:
                 return EXIT_PARTIAL
@@ -278,6 +272,17 @@ def _talk(commands: Commands) -> int:
         if end.error and not _revive(commands):
             return EXIT_PROBLEM
     return EXIT_DONE
+
+
+def _hand_back(commands: Commands) -> str:
+    """Return the message that did not fit, to be written at the prompt; say where it is."""
+    draft = commands.take_back()
+    if not draft:
+        return ""
+    is_short = fits_prompt(draft)
+    where = "it is at the prompt again" if is_short else "/draft sends it again"
+    progress_console().print(f"(not sent; {where})", style="dim", markup=False)
+    return draft if is_short else ""
 
 
 def _revive(commands: Commands) -> bool:
@@ -294,36 +299,6 @@ def _revive(commands: Commands) -> bool:
         console.print(f"{problem.info.message} {problem.info.hint}", style="red", markup=False)
         return False
     return True
-
-
-def _keep_watch(session: Session, chat: Chat, is_over: threading.Event) -> None:
-    """Unload a model nobody asks, and say when another program wants its memory."""
-    console = progress_console()
-    neighbours, pid = None, None
-    news = News(chat.power)
-    while not is_over.wait(_WATCH_S):
-        if chat.unload_if_idle():
-            text = "the model was unloaded: no question for a while; the next one loads it"
-            console.print(f"\n({text})", style="dim", markup=False)
-        if neighbours is None or pid != chat.pid:
-            pid = chat.pid
-            neighbours = Neighbours({os.getpid(), *([pid] if pid else [])})
-        if pid is not None:
-            _look(session, neighbours)
-        news.tell()
-
-
-def _look(session: Session, neighbours: Neighbours) -> None:
-    telemetry = session.telemetry()
-    telemetry.sample_now()
-    known = telemetry.keys()
-    for key in known:
-        for sample in telemetry.latest(key):
-            if wanted := neighbours.look(sample):
-                who = wanted.name or "another program"
-                free = format_bytes(wanted.free_bytes)
-                text = f"{who} took graphics memory, {free} are left: answers may get slow"
-                progress_console().print(f"\n({text})", style="yellow", markup=False)
 
 
 def _exit_code(end: GenerationFinished) -> int:

@@ -31,6 +31,7 @@ HELP = """\
 /branch [N]           show which versions the last turn with several has, or bring one into view
 /continue             go on with an answer that was cut short
 /attach FILE          send a text file with the next message
+/draft                send the message again that did not fit, e.g. after /new or /overflow
 /stats                how full the context is, and the last timings
 /power [MODE]         heat and power now, or another mode: quiet, balanced, full; restore
 /overflow HOW         when the context is full: {overflows}
@@ -61,6 +62,8 @@ class Commands:
         self.chat = chat
         self._store = store
         self._attachments: list[Attachment] = []
+        self._sent: tuple[str, list[Attachment]] = ("", [])
+        self._draft = ""
         self._console = human()
         self._known: dict[str, Callable[[str], Answer | None]] = {
             "help": self._help,
@@ -71,6 +74,7 @@ class Commands:
             "branch": self._branch,
             "continue": lambda _: self.conversation.go_on(),
             "attach": self._attach,
+            "draft": self._send_draft,
             "stats": self._stats,
             "power": self._power,
             "overflow": self._overflow,
@@ -100,7 +104,21 @@ class Commands:
     def message(self, text: str) -> str:
         """Return what to send for ``text``: with the files attached since the last message."""
         attachments, self._attachments = self._attachments, []
+        self._sent = text, attachments
         return with_attachments(text, attachments)
+
+    def take_back(self) -> str:
+        """Return the message that just did not fit, as it was typed; its files wait again."""
+        text, attachments = self._sent
+        self._sent = "", []
+        refused = self.conversation.refused
+        if not refused:
+            return ""
+        if refused != with_attachments(text, attachments):
+            return f"/edit {refused}"
+        self._attachments = [*attachments, *self._attachments]
+        self._draft = text
+        return text
 
     def _say(self, text: str) -> None:
         self._console.print(safe(text), markup=False, highlight=False)
@@ -152,6 +170,13 @@ class Commands:
         n_tok = self.chat.tokenize(attachment.text)
         self._attachments.append(attachment)
         self._say(f"{attachment.name}: {counted(n_tok, 'token')}, sent with the next message.")
+
+    def _send_draft(self, _: str) -> Answer:
+        if not self._draft:
+            hint = "A message that did not fit is kept until it was sent."
+            raise UsageProblem("no_draft", "There is no draft.", hint)
+        text, self._draft = self._draft, ""
+        return self.conversation.ask(self.message(text))
 
     def _stats(self, _: str) -> None:
         conversation = self.conversation

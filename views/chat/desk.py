@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from app.chat.context_use import context_use
 from app.chat.conversation import Conversation
@@ -36,9 +37,14 @@ from views.chat.turns import (
 )
 from views.port import SessionPort
 
+if TYPE_CHECKING:
+    from views.chat.watch import Watch
+
 _ANSWERING = (commands.Ask, commands.Edit, commands.Retry, commands.GoOn)
 LOOK_S = 1.0
-"""Seconds between two readings while a model is loaded."""
+"""Seconds between two readings while a model is loaded, and for a while after."""
+REST_LOOKS = 20
+"""Readings after an idle model was unloaded; more would keep a laptop's card awake."""
 
 
 class Desk:
@@ -60,6 +66,8 @@ class Desk:
         self._asked = commands.Configure()
         self._conversation: Conversation | None = None
         self._looked_s = 0.0
+        self._resting: Watch | None = None
+        self._n_rest_looks = 0
         self._n_sent = self._n_done = 0
 
     def send(self, command: commands.Command) -> None:
@@ -95,14 +103,15 @@ class Desk:
         """Carry out commands until the end; runs on the job's thread."""
         try:
             while not cancel.is_set():
-                is_loaded = self._seat.chat is not None
+                looks = self._seat.chat is not None or self._resting is not None
                 try:
-                    command = self._box.get(timeout=LOOK_S if is_loaded else None)
+                    command = self._box.get(timeout=LOOK_S if looks else None)
                 except queue.Empty:
                     yield from self._rest()
                     continue
                 if command is None:
                     return
+                self._resting = None
                 try:
                     yield from self._carry_out(command)
                 except EnvironmentProblem as problem:
@@ -190,9 +199,15 @@ class Desk:
         chat, watch = self._seat.chat, self._seat.watch
         if chat is not None and chat.unload_if_idle():
             self._seat.leave()
+            self._resting, self._n_rest_looks = watch, 0
             yield ChatUnloaded(is_idle=True)
         elif watch is not None:
             yield watch.look()
+        elif self._resting is not None:
+            yield self._resting.rest()
+            self._n_rest_looks += 1
+            if self._n_rest_looks == REST_LOOKS:
+                self._resting = None
 
     def _news(self) -> Iterator[object]:
         news, self._seat.news = self._seat.news, []

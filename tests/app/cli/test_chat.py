@@ -213,6 +213,36 @@ def test_attached_file_goes_with_the_next_message(
     assert commands.message("look") == "look"
 
 
+def test_message_that_does_not_fit_waits_with_its_files(
+    commands: Commands, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It comes back as typed, a file is attached again, and /draft sends both once."""
+    path = tmp_path / "notes.txt"
+    path.write_text("words " * 3000, encoding="utf-8")
+    commands.run(f"/attach {path}")
+    assert commands.take_back() == ""
+    list(commands.conversation.ask(commands.message("sum it up")))
+    assert commands.take_back() == "sum it up"
+    assert not commands.conversation.thread.turns
+    commands.chat.n_ctx = 10_000  # type: ignore[attr-defined]
+    list(commands.run("/draft") or ())
+    sent = commands.conversation.thread.turns[0].content
+    assert sent.startswith("File notes.txt:")
+    assert sent.endswith("sum it up")
+    assert commands.take_back() == ""
+    assert commands.message("next") == "next"
+    with pytest.raises(UsageProblem, match="no draft"):
+        commands.run("/draft")
+
+
+def test_edit_that_does_not_fit_comes_back_as_a_command(commands: Commands) -> None:
+    """Sent as a message it would be something else."""
+    list(commands.conversation.ask(commands.message("short")))
+    list(commands.run("/edit " + "x" * 20_000) or ())
+    assert commands.take_back() == "/edit " + "x" * 20_000
+    assert [t.content for t in commands.conversation.thread.turns] == ["short", "first"]
+
+
 @pytest.mark.parametrize(
     "line",
     ["/bogus", "/", "/load x", "/load 99", "/save", "/attach", "/attach /no/such/file",
