@@ -267,9 +267,14 @@ class Conversation:
     ) -> GenerationFinished:
         """Return the end of an answer that may have taken several attempts."""
         end = msgspec.structs.replace(last, n_gen=n_gen, ttft_ms=first.ttft_ms or last.ttft_ms)
+        is_alone = sum(t.role == "user" for t in self.thread.turns[self._n_dropped :]) < 2
+        if _is_beyond_protocol(end) and is_alone:
+            message = "The system prompt and this message alone are larger than 1 MiB of text."
+            hint = "Use a shorter message or system prompt."
+            error = ErrorInfo(code="conversation_too_long", message=message, hint=hint)
+            return msgspec.structs.replace(end, error=error)
         if end.reason != "context_full" or n_gen:
             return end
-        is_alone = sum(t.role == "user" for t in self.thread.turns[self._n_dropped :]) < 2
         what = "The system prompt and this message alone need" if is_alone else "The chat needs"
         message = f"{what} {last.n_prompt} tokens; the context holds {self._n_ctx}."
         hint = "Use settings with a longer context, or a shorter message or system prompt."

@@ -6,7 +6,7 @@ from pathlib import Path
 from app.chat.attach import Attachment, read_attachment, with_attachments
 from app.chat.context_use import context_use
 from app.chat.conversation import Conversation
-from app.chat.export import to_json, to_markdown
+from app.chat.export import save
 from app.chat.overflow import Overflow
 from app.chat.presets import PRESETS
 from app.chat.thread import Thread
@@ -16,7 +16,6 @@ from app.cli.power_options import carry_out
 from app.domain.errors import EnvironmentProblem, UsageProblem
 from app.domain.events import ChatEvent
 from app.domain.units import counted, format_seconds
-from app.runtime import atomic_write
 from app.session import Chat
 from app.store import Store
 
@@ -34,7 +33,7 @@ HELP = """\
 /draft                send the message again that did not fit, e.g. after /new or /overflow
 /stats                how full the context is, and the last timings
 /power [MODE]         heat and power now, or another mode: quiet, balanced, full; restore
-/overflow HOW         when the context is full: {overflows}
+/overflow [HOW]       when the context is full: {overflows}
 /template [NAME]      show or choose who writes the prompt: model, text, chatml…
 /list [WORDS]         conversations, or those that contain WORDS
 /load ID              open a stored conversation
@@ -137,7 +136,7 @@ class Commands:
         preset = next((p for p in PRESETS if p.id == name), None)
         if preset is None:
             known = ", ".join(p.id for p in PRESETS)
-            message = f"There is no preset {name!r}."
+            message = f"There is no preset {safe(name)}." if name else "Name the preset."
             raise UsageProblem("unknown_preset", message, f"Known: {known}.")
         self.conversation.thread.set_system(preset.system)
         self.conversation.sampling = preset.sampling
@@ -202,10 +201,13 @@ class Commands:
         carry_out(self.chat.power, what, self._say)
 
     def _overflow(self, how: str) -> None:
-        if how not in tuple(Overflow):
+        if how and how not in tuple(Overflow):
             known = ", ".join(Overflow)
-            raise UsageProblem("unknown_overflow", f"There is no way {how!r}.", f"Known: {known}.")
-        self.conversation.overflow = Overflow(how)
+            message = f"There is no way {safe(how)}."
+            raise UsageProblem("unknown_overflow", message, f"Known: {known}.")
+        if how:
+            self.conversation.overflow = Overflow(how)
+        self._say(f"When the context is full: {self.conversation.overflow}")
 
     def _template(self, name: str) -> None:
         if name:
@@ -230,6 +232,10 @@ class Commands:
             self._say(("> " if turn.role == "user" else "") + turn.content)
 
     def _new(self, _: str) -> None:
+        self._begin()
+        self._say("A new conversation.")
+
+    def _begin(self) -> None:
         old = self.conversation.thread
         self._show(
             Thread(
@@ -245,18 +251,14 @@ class Commands:
         if not name:
             raise UsageProblem("no_file", "Name the file to write.", "/save chat.md")
         path = Path(name).expanduser().absolute()
-        thread = self.conversation.thread
-        is_json = path.suffix.lower() == ".json"
-        title = thread.title or "Conversation"
-        data = to_json(thread, title) if is_json else to_markdown(thread, title).encode()
-        atomic_write(path, data)
+        save(self.conversation.thread, path)
         self._say(f"Written: {path}")
 
     def _delete(self, _: str) -> None:
         thread = self.conversation.thread
         if thread.id is not None:
             self._stored().delete_conversation(thread.id)
-        self._new("")
+        self._begin()
         self._say("Deleted.")
 
     def _quit(self, _: str) -> None:

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING
 
 from app.chat.context_use import context_use
 from app.chat.conversation import Conversation
-from app.chat.export import to_json, to_markdown
+from app.chat.export import save
 from app.chat.thread import Thread
 from app.domain.errors import EnvironmentProblem
 from app.domain.events import ChatEvent
-from app.runtime import atomic_write
 from views.bridge import Jobs
 from views.chat import commands
 from views.chat.picker import Choice
@@ -134,7 +133,7 @@ class Desk:
             case commands.Open():
                 yield from self._open(command)
             case commands.Export(path=path):
-                self._export(Path(path))
+                save(self._talk().thread, Path(path))
             case commands.Choose(choice=choice):
                 self._seat.choice = choice
                 self._talk().thread.choose_model("", choice.model, choice.profile_id)
@@ -262,14 +261,6 @@ class Desk:
         if talk.thread.system != asked.system:
             talk.thread.set_system(asked.system)
             yield from self._counted()
-
-    def _export(self, path: Path) -> None:
-        thread = self._talk().thread
-        title = thread.title or "Conversation"
-        is_json = path.suffix.lower() == ".json"
-        atomic_write(
-            path, to_json(thread, title) if is_json else to_markdown(thread, title).encode()
-        )
 
     def _shown(self) -> Iterator[object]:
         yield self._turns()

@@ -77,7 +77,11 @@ def test_message_the_protocol_cannot_carry_is_handed_back(store: Store) -> None:
     engine = ScriptedEngine()
     engine.max_chars = 300
     conversation = Conversation(engine, thread=Thread(store))
-    assert code(conversation.ask(LONG)) == "conversation_too_long"
+    *_, end = conversation.ask(LONG)
+    assert isinstance(end, GenerationFinished)
+    assert end.error
+    assert end.error.code == "conversation_too_long"
+    assert "alone" in end.error.message, "a new conversation would not help"
     assert (conversation.refused, shown(conversation)) == (LONG, [])
 
 

@@ -184,13 +184,17 @@ def test_delete_takes_the_conversation_from_the_disk(commands: Commands, store: 
         assert b"secretword" not in path.read_bytes()
 
 
-def test_settings_of_a_conversation(commands: Commands, store: Store) -> None:
+def test_settings_of_a_conversation(
+    commands: Commands, store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
     """System prompt, preset, overflow and template are taken and shown."""
     list(commands.conversation.ask("x"))
     commands.run("/system be brief")
     assert store.conversation(commands.conversation.thread.id or 0).system == "be brief"
     commands.run("/preset code")
     assert commands.conversation.sampling
+    commands.run("/overflow")
+    assert "When the context is full: stop" in capsys.readouterr().out
     commands.run("/overflow drop_oldest")
     assert commands.conversation.overflow is Overflow.DROP_OLDEST
     commands.run("/template chatml")
@@ -246,7 +250,7 @@ def test_edit_that_does_not_fit_comes_back_as_a_command(commands: Commands) -> N
 @pytest.mark.parametrize(
     "line",
     ["/bogus", "/", "/load x", "/load 99", "/save", "/attach", "/attach /no/such/file",
-     "/preset none", "/overflow maybe", "/edit y", "/save /no/such/folder/x.md"],
+     "/preset none", "/preset", "/overflow maybe", "/edit y", "/save /no/such/folder/x.md"],
 )  # fmt: skip
 def test_commands_that_cannot_be_done_say_why(commands: Commands, line: str) -> None:
     """A wrong command is a sentence, and the conversation goes on."""
