@@ -7,7 +7,16 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from app.chat.overflow import Overflow, summary_request, turns_to_drop, with_summary
+from app.chat.overflow import (
+    TOO_LARGE,
+    Overflow,
+    is_beyond_protocol,
+    is_too_long,
+    summary_request,
+    too_long,
+    turns_to_drop,
+    with_summary,
+)
 from app.chat.thread import Bookmark, Thread, Turn
 from app.chat.writing import Writing
 from app.domain.errors import EnvironmentProblem, ErrorInfo, UsageProblem
@@ -114,11 +123,23 @@ class Conversation:
     def retry(
         self, sampling: Sampling | None = None, max_tokens: int | None = None
     ) -> Iterator[ChatEvent]:
-        """Answer the last message of the user anew; the old answer stays as another branch."""
-        last = self.thread.turns[-1:]
+        """Answer the last message of the user anew; the old answer stays as another branch.
+
+        It stays in view where no new one begins: stopped at once, say. After a failure the
+        message waits for an answer, so that ``go_on`` gives one.
+        """
+        before, last = self.thread.bookmark(), self.thread.turns[-1:]
         if last and last[0].role == "assistant":
             self.thread.step_to(last[0].parent)
-        yield from self._answer(sampling, max_tokens)
+        has_failed = False
+        try:
+            with closing(self._answer(sampling, max_tokens)) as answer:
+                for event in answer:
+                    has_failed = _is_failure(event)
+                    yield event
+        finally:
+            if not has_failed and self.thread.bookmark().next_id == before.next_id:
+                self.thread.return_to(before)
 
     def edit(
         self,
@@ -161,14 +182,15 @@ class Conversation:
     ) -> Iterator[ChatEvent]:
         """Add a message and answer it; where it does not fit, be as ``before``."""
         self.thread.add("user", text)
-        for event in self._answer(sampling, max_tokens):
-            if _is_too_long(event):
-                self._take_out(text, before)
-            yield event
+        with closing(self._answer(sampling, max_tokens)) as answer:
+            for event in answer:
+                if is_too_long(event):
+                    self._take_out(text, before)
+                yield event
 
     def _answer(
         self, sampling: Sampling | None, max_tokens: int | None, begun: Turn | None = None
-    ) -> Iterator[ChatEvent]:
+    ) -> Generator[ChatEvent, None, None]:
         self.refused = ""
         if not self.thread.turns:
             raise UsageProblem("no_message", "There is no message to answer.", "Write one first.")
@@ -204,7 +226,7 @@ class Conversation:
             end = yield from self._stream(sampling, max_tokens)
             first = first or end
             n_gen += end.n_gen
-            if end.reason == "context_full" or _is_beyond_protocol(end):
+            if end.reason == "context_full" or is_beyond_protocol(end):
                 room = yield from self._make_room(end)
                 if room:
                     writing.rest()
@@ -237,7 +259,7 @@ class Conversation:
             return False
         turns = tuple(map(_message, self.thread.turns))
         n_tok, n_ctx = end.n_prompt + end.n_gen, self._n_ctx
-        if _is_beyond_protocol(end):
+        if is_beyond_protocol(end):
             # nobody has counted its tokens; half of it is a beginning
             n_tok = sum(len(m.content) for m in self.prompt)
             n_ctx = n_tok // 2
@@ -268,19 +290,11 @@ class Conversation:
         """Return the end of an answer that may have taken several attempts."""
         end = msgspec.structs.replace(last, n_gen=n_gen, ttft_ms=first.ttft_ms or last.ttft_ms)
         is_alone = sum(t.role == "user" for t in self.thread.turns[self._n_dropped :]) < 2
-        if _is_beyond_protocol(end) and is_alone:
-            message = "The system prompt and this message alone are larger than 1 MiB of text."
-            hint = "Use a shorter message or system prompt."
-            error = ErrorInfo(code="conversation_too_long", message=message, hint=hint)
-            return msgspec.structs.replace(end, error=error)
+        if is_beyond_protocol(end) and is_alone:
+            return msgspec.structs.replace(end, error=TOO_LARGE)
         if end.reason != "context_full" or n_gen:
             return end
-        what = "The system prompt and this message alone need" if is_alone else "The chat needs"
-        message = f"{what} {last.n_prompt} tokens; the context holds {self._n_ctx}."
-        hint = "Use settings with a longer context, or a shorter message or system prompt."
-        if not is_alone:
-            hint = "Let the oldest turns be left out, begin a new chat, or use a longer context."
-        error = ErrorInfo(code="context_full", message=message, hint=hint)
+        error = too_long(last.n_prompt, self._n_ctx, is_alone=is_alone)
         return msgspec.structs.replace(end, error=error)
 
     def _said(self, problem: ErrorInfo | None) -> Iterator[ChatEvent]:
@@ -313,20 +327,15 @@ class _Place(NamedTuple):
     summary: str
 
 
-def _is_beyond_protocol(end: GenerationFinished) -> bool:
-    return end.error is not None and end.error.code == "conversation_too_long"
-
-
 def _must_say_something(text: str) -> None:
     if not text.strip():
         raise UsageProblem("empty_message", "The message is empty.", "Write something first.")
 
 
-def _is_too_long(event: ChatEvent) -> bool:
-    """Whether an answer ended before it began because its prompt is too long."""
-    if not isinstance(event, GenerationFinished) or event.error is None or event.n_gen:
-        return False
-    return event.error.code == "context_full" or _is_beyond_protocol(event)
+def _is_failure(event: ChatEvent) -> bool:
+    """Whether an answer ended with an error that another attempt may not meet."""
+    is_error = isinstance(event, GenerationFinished) and event.error is not None
+    return is_error and not is_too_long(event)
 
 
 def _message(turn: Turn) -> ChatMessage:

@@ -260,6 +260,7 @@ class Scene(QObject):
         self._transcript.end(note)
         self._state.show_state(self._settings, "muted", "tune")
         self._meter.show_causes(())
+        self._meter.end()
         self._set_answering(is_answering=False)
 
     def _set_answering(self, *, is_answering: bool) -> None:

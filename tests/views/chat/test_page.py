@@ -79,6 +79,7 @@ def test_stop_while_the_model_loads(
     user.wait()
     assert user.texts() == [("user", "one")]
     assert chat.state.text == ""
+    assert chat.meter.speed.text() == "", "nothing is being stopped any more"
     session.holds_load = False
     chat.scene.resume_requested.emit()
     user.wait()

@@ -29,6 +29,7 @@ def test_refused_first_message_is_in_the_field_again(
     assert "alone need" in chat.banner.text
     assert chat.banner._action.isHidden()
     assert user.texts() == []
+    assert "Reading" not in chat.meter.speed.text()
     assert chat._empty.isVisible()
     assert chat.history.list.count() == 0
     with guard.paused():
