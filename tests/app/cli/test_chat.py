@@ -324,6 +324,15 @@ def test_options_that_mean_nothing_are_refused(
     assert run(["chat", "demo", *options], registry) == EXIT_USAGE
 
 
+@pytest.mark.parametrize("port", ["65536", "-1"])
+def test_port_that_cannot_be_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, port: str
+) -> None:
+    """A slip of the fingers is a usage error, before anything loads."""
+    monkeypatch.setenv("RIGTUNE_HOME", str(tmp_path))
+    assert run(["serve", "demo", "--port", port], registry) == EXIT_USAGE
+
+
 @pytest.mark.engine
 def test_killed_in_the_middle_the_text_is_kept(tmp_path: Path) -> None:
     """After kill -9 what was on the screen two seconds ago is in the database."""
