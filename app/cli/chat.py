@@ -37,7 +37,13 @@ from app.worker.protocol import SAMPLING_RANGES, SEED_RANGE, Sampling
 
 NAME = "chat"
 HELP = "chat with a model on its best known settings"
-SAMPLER_OPTIONS = ("temperature", "top_k", "top_p", "min_p", "repeat_penalty")
+SAMPLER_OPTIONS = {
+    "temperature": "how freely words are chosen; 0 = always the likeliest",
+    "top_k": "choose among so many likeliest tokens; 0 = all",
+    "top_p": "choose among the likeliest that have this share together; 1 = all",
+    "min_p": "leave out tokens below this share of the likeliest one's",
+    "repeat_penalty": "make repeated tokens less likely; 1 = not",
+}
 ONE_SHOT_TOKENS = 256
 
 
@@ -67,23 +73,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--profile", metavar="ID", help="use this stored profile")
     parser.add_argument("--prompt", metavar="TEXT", help="answer once and end")
     parser.add_argument("--system", metavar="TEXT", help="system prompt")
-    parser.add_argument("--max-tokens", type=int, default=None, metavar="N", help="longest answer")
+    parser.add_argument(
+        "--max-tokens", type=int, default=None, metavar="N", help="longest answer, tokens"
+    )
     parser.add_argument("--conversation", type=int, metavar="ID", help="go on with a stored one")
     parser.add_argument(
         "--overflow",
-        choices=tuple(Overflow),
+        choices=tuple(map(str, Overflow)),
         default=str(Overflow.STOP),
-        help="what to do when the context is full",
+        help="what to do when the context is full (%(default)s)",
     )
     parser.add_argument(
         "--template", default="", metavar="NAME", help="built-in chat template, or text for none"
     )
-    parser.add_argument("--stop", action="append", default=[], metavar="TEXT", help="end there")
+    parser.add_argument(
+        "--stop", action="append", default=[], metavar="TEXT", help="end answers there"
+    )
     defaults = Sampling()
-    for name in SAMPLER_OPTIONS:
+    for name, what in SAMPLER_OPTIONS.items():
         value = getattr(defaults, name)
         option = "--" + name.replace("_", "-")
-        parser.add_argument(option, type=type(value), default=value, metavar="N")
+        text = f"{what} (%(default)s)"
+        parser.add_argument(option, type=type(value), default=value, metavar="N", help=text)
     parser.add_argument("--seed", type=int, metavar="N", help="same seed, same answer")
     parser.add_argument("--grammar", metavar="FILE", help="GBNF grammar the answer follows")
     parser.add_argument("--json-schema", metavar="FILE", help="JSON schema the answer follows")
@@ -103,6 +114,12 @@ def run(args: argparse.Namespace, session: Session) -> int:
         raise UsageProblem(
             "json_of_conversation", "--json prints one answer", "Say what to answer: --prompt TEXT."
         )
+    if args.prompt is not None and not args.prompt.strip():
+        raise UsageProblem("empty_message", "--prompt: the message is empty")
+    if "" in args.stop:
+        raise UsageProblem("bad_setting", "--stop: the text is empty")
+    if args.conversation is not None:
+        session.store().conversation(args.conversation)  # before anything loads
     chat = session.chat(args.model, args.profile)
     chat.template = "" if args.template == "model" else args.template
     chat.stop = tuple(args.stop)

@@ -312,16 +312,30 @@ def test_json_without_a_prompt_is_refused(
         ("--top-p", "5"),
         ("--top-k", "99999999999999"),
         ("--repeat-penalty", "0"),
+        ("--prompt", " "),
+        ("--stop", ""),
+        ("--conversation", "99"),
         ("--seed", "-1"),
         ("--seed", "4294967295"),
     ],
 )
 def test_options_that_mean_nothing_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    options: tuple[str, ...],
 ) -> None:
-    """An answer of no tokens, and a single answer inside a stored conversation."""
+    """Before anything is loaded: no settings are looked for, so nothing of them is said."""
     monkeypatch.setenv("RIGTUNE_HOME", str(tmp_path))
     assert run(["chat", "demo", *options], registry) == EXIT_USAGE
+    assert "profile" not in capsys.readouterr().err
+
+
+def test_choices_are_named_as_they_are_typed(capsys: pytest.CaptureFixture[str]) -> None:
+    """A wrong choice lists words, not the program's insides."""
+    for words in (["power", "--mode", "x"], ["chat", "demo", "--overflow", "x"]):
+        assert run(words, registry) == EXIT_USAGE
+        assert "<" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("port", ["65536", "-1"])
