@@ -176,6 +176,8 @@ class Desk:
                 yield from self._during(event)
                 if self._stopping.is_set():
                     break
+        if self._seat.watch is not None:
+            self._seat.watch.end()
         if self._stopping.is_set():
             yield AnswerStopped()
         yield from self._shown()

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from app.chat.in_use import Rest, devices_in_use, draw_w, rest_of
 from app.chat.neighbours import Neighbours
 from app.chat.slowness import MIN_TOK, SlowEvidence, slow_causes
-from app.domain.events import GenerationFinished, GenerationStarted, TokenGenerated
+from app.domain.events import GenerationStarted, TokenGenerated
 from app.domain.machine import GpuSample, Machine, PowerSource
 from app.domain.resets import reset_between
 from app.domain.sweep import GOAL_WORKLOADS
@@ -65,11 +65,13 @@ class Watch:
                 self._n_tok = n_tok
                 if self._begin_s is None and n_tok:
                     self._begin_s, self._begin_tok = self._clock_s(), n_tok
-            case GenerationFinished():
-                self._begin_s = None
             case _:
                 return
         self._depth = self._n_prompt + self._n_tok
+
+    def end(self) -> None:
+        """The answer has ended, stopped or not: nothing is slow any more."""
+        self._begin_s = None
 
     def look(self) -> Vitals:
         """Return what is to be shown now."""
