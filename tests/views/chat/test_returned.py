@@ -65,7 +65,7 @@ def test_what_was_written_meanwhile_stays(
     """The message comes back above it."""
     session.gate.clear()
     user.say(LONG, waits=False)
-    qtbot.waitUntil(lambda: len(session.asked) == 1)
+    qtbot.waitUntil(lambda: len(session.asked) == 1, timeout=20_000)
     QTest.keyClicks(chat.composer.field, "and then?")
     session.gate.set()
     user.wait()
@@ -100,7 +100,7 @@ def test_message_of_a_conversation_that_is_left_becomes_its_draft(
     session.refuses_from = 5
     session.gate.clear()
     user.say(LONG, waits=False)
-    qtbot.waitUntil(lambda: len(session.asked) == 2)
+    qtbot.waitUntil(lambda: len(session.asked) == 2, timeout=20_000)
     chat.new.click()
     session.gate.set()
     user.settle()
