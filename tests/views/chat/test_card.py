@@ -56,7 +56,15 @@ def test_program_that_wants_the_memory_is_said(
     chat: ChatPage, session: CardSession, user: User, qtbot: QtBot, guard: GuiGuard
 ) -> None:
     """Who took it and what is left stand above the conversation."""
+    with guard.paused():
+        session.read()
     user.say("one")
+    desk_now = chat.staff.desk
+    assert desk_now is not None
+    watch = desk_now._seat.watch
+    assert watch is not None
+    # how things stood before is known once a reading was looked at
+    qtbot.waitUntil(lambda: bool(watch._neighbours._before), timeout=20_000)
     session.card.hold(GAME, "game", 14_600)
     with guard.paused():
         session.read()
