@@ -3,13 +3,23 @@
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
-from app.chat.overflow import Overflow, summary_request, turns_to_drop, with_summary
-from app.chat.thread import Thread, Turn
-from app.domain.errors import ErrorInfo, UsageProblem
+from app.chat.overflow import (
+    TOO_LARGE,
+    Overflow,
+    is_beyond_protocol,
+    is_too_long,
+    summary_request,
+    too_long,
+    turns_to_drop,
+    with_summary,
+)
+from app.chat.thread import Bookmark, Thread, Turn
+from app.chat.writing import Writing
+from app.domain.errors import EnvironmentProblem, ErrorInfo, UsageProblem
 from app.domain.events import (
     ChatEvent,
     GenerationFinished,
@@ -19,8 +29,6 @@ from app.domain.events import (
     TurnsDropped,
 )
 from app.worker.protocol import ChatMessage, Sampling
-
-SAVE_EVERY_S = 1.0
 
 
 class Answering(Protocol):
@@ -47,6 +55,7 @@ class Conversation:
         overflow: What happens when the context is full; may be changed at any time.
         sampling: Sampler chain used where a call names none.
         max_tokens: Longest answer where a call names none; ``None`` = to the context's end.
+        refused: Message of the last call that did not fit and is no turn any more; empty = none.
     """
 
     def __init__(
@@ -75,6 +84,7 @@ class Conversation:
         self.overflow = overflow
         self.sampling = sampling
         self.max_tokens: int | None = None
+        self.refused = ""
         self._engine = engine
         self._clock_s = clock_s
         self._n_dropped = 0
@@ -101,22 +111,35 @@ class Conversation:
     ) -> Iterator[ChatEvent]:
         """Send ``text`` and stream the answer.
 
+        A message that does not fit is taken out again: the conversation is as it was before,
+        and ``refused`` has the text.
+
         Raises:
             UsageProblem: The message is empty.
         """
-        if not text.strip():
-            raise UsageProblem("empty_message", "The message is empty.", "Write something first.")
-        self.thread.add("user", text)
-        yield from self._answer(sampling, max_tokens)
+        _must_say_something(text)
+        yield from self._ask(text, sampling, max_tokens, self._here())
 
     def retry(
         self, sampling: Sampling | None = None, max_tokens: int | None = None
     ) -> Iterator[ChatEvent]:
-        """Answer the last message of the user anew; the old answer stays as another branch."""
-        last = self.thread.turns[-1:]
+        """Answer the last message of the user anew; the old answer stays as another branch.
+
+        It stays in view where no new one begins: stopped at once, say. After a failure the
+        message waits for an answer, so that ``go_on`` gives one.
+        """
+        before, last = self.thread.bookmark(), self.thread.turns[-1:]
         if last and last[0].role == "assistant":
             self.thread.step_to(last[0].parent)
-        yield from self._answer(sampling, max_tokens)
+        has_failed = False
+        try:
+            with closing(self._answer(sampling, max_tokens)) as answer:
+                for event in answer:
+                    has_failed = _is_failure(event)
+                    yield event
+        finally:
+            if not has_failed and self.thread.bookmark().next_id == before.next_id:
+                self.thread.return_to(before)
 
     def edit(
         self,
@@ -130,9 +153,11 @@ class Conversation:
         Raises:
             UsageProblem: There is no such message, or the new one is empty.
         """
-        self.thread.step_to(self.thread.turn(turn_id).parent)
+        _must_say_something(text)
+        before, parent = self._here(), self.thread.turn(turn_id).parent
+        self.thread.step_to(parent)
         self._forget_dropped()
-        yield from self.ask(text, sampling, max_tokens)
+        yield from self._ask(text, sampling, max_tokens, before)
 
     def go_on(
         self, sampling: Sampling | None = None, max_tokens: int | None = None
@@ -152,12 +177,24 @@ class Conversation:
         self.thread.delete(turn_id)
         self._forget_dropped()
 
+    def _ask(
+        self, text: str, sampling: Sampling | None, max_tokens: int | None, before: "_Place"
+    ) -> Iterator[ChatEvent]:
+        """Add a message and answer it; where it does not fit, be as ``before``."""
+        self.thread.add("user", text)
+        with closing(self._answer(sampling, max_tokens)) as answer:
+            for event in answer:
+                if is_too_long(event):
+                    self._take_out(text, before)
+                yield event
+
     def _answer(
         self, sampling: Sampling | None, max_tokens: int | None, begun: Turn | None = None
-    ) -> Iterator[ChatEvent]:
+    ) -> Generator[ChatEvent, None, None]:
+        self.refused = ""
         if not self.thread.turns:
             raise UsageProblem("no_message", "There is no message to answer.", "Write one first.")
-        writing = _Writing(self.thread, begun, self._clock_s)
+        writing = Writing(self.thread, begun, self._clock_s)
         yield from self._said(self.thread.save())
         end = None
         try:
@@ -181,7 +218,7 @@ class Conversation:
             yield end
 
     def _within_context(
-        self, writing: "_Writing", sampling: Sampling | None, max_tokens: int | None
+        self, writing: Writing, sampling: Sampling | None, max_tokens: int | None
     ) -> Generator[ChatEvent, None, None]:
         """Answer; where the context is full, make room as the user chose, and go on."""
         n_gen, first = 0, None
@@ -189,7 +226,7 @@ class Conversation:
             end = yield from self._stream(sampling, max_tokens)
             first = first or end
             n_gen += end.n_gen
-            if end.reason == "context_full" or _is_beyond_protocol(end):
+            if end.reason == "context_full" or is_beyond_protocol(end):
                 room = yield from self._make_room(end)
                 if room:
                     writing.rest()
@@ -222,7 +259,7 @@ class Conversation:
             return False
         turns = tuple(map(_message, self.thread.turns))
         n_tok, n_ctx = end.n_prompt + end.n_gen, self._n_ctx
-        if _is_beyond_protocol(end):
+        if is_beyond_protocol(end):
             # nobody has counted its tokens; half of it is a beginning
             n_tok = sum(len(m.content) for m in self.prompt)
             n_ctx = n_tok // 2
@@ -252,15 +289,12 @@ class Conversation:
     ) -> GenerationFinished:
         """Return the end of an answer that may have taken several attempts."""
         end = msgspec.structs.replace(last, n_gen=n_gen, ttft_ms=first.ttft_ms or last.ttft_ms)
+        is_alone = sum(t.role == "user" for t in self.thread.turns[self._n_dropped :]) < 2
+        if is_beyond_protocol(end) and is_alone:
+            return msgspec.structs.replace(end, error=TOO_LARGE)
         if end.reason != "context_full" or n_gen:
             return end
-        is_alone = sum(t.role == "user" for t in self.thread.turns[self._n_dropped :]) < 2
-        what = "The system prompt and this message alone need" if is_alone else "The chat needs"
-        message = f"{what} {last.n_prompt} tokens; the context holds {self._n_ctx}."
-        hint = "Use settings with a longer context, or a shorter message or system prompt."
-        if not is_alone:
-            hint = "Let the oldest turns be left out, begin a new chat, or use a longer context."
-        error = ErrorInfo(code="context_full", message=message, hint=hint)
+        error = too_long(last.n_prompt, self._n_ctx, is_alone=is_alone)
         return msgspec.structs.replace(end, error=error)
 
     def _said(self, problem: ErrorInfo | None) -> Iterator[ChatEvent]:
@@ -269,56 +303,39 @@ class Conversation:
             yield SaveFailed(error=problem)
         self._last_problem = problem
 
+    def _here(self) -> "_Place":
+        return _Place(self.thread.bookmark(), self._n_dropped, self._summary)
+
+    def _take_out(self, text: str, before: "_Place") -> None:
+        """Be as before a message that does not fit; where the disk refuses, it stays a turn."""
+        try:
+            self.thread.return_to(before.bookmark)
+        except EnvironmentProblem:
+            return
+        self._n_dropped, self._summary = before.n_dropped, before.summary
+        self.refused = text
+
     def _forget_dropped(self) -> None:
         self._n_dropped, self._summary = 0, ""
 
 
-class _Writing:
-    """The answer as it grows, never more than ``SAVE_EVERY_S`` ahead of the disk."""
+class _Place(NamedTuple):
+    """Where a conversation stands."""
 
-    def __init__(self, thread: Thread, begun: Turn | None, clock_s: Callable[[], float]) -> None:
-        self._thread = thread
-        self._clock_s = clock_s
-        self._turn = begun
-        self._content = [begun.content] if begun else []
-        self._reasoning = [begun.reasoning] if begun else []
-        self._is_dirty = False
-        self._saved_s = clock_s()
-
-    def take(self, event: TokenGenerated) -> None:
-        if not event.text:
-            return
-        (self._reasoning if event.kind == "reasoning" else self._content).append(event.text)
-        if self._turn is None:
-            self._turn = self._thread.add("assistant", "")
-        self._is_dirty = True
-
-    def is_due(self) -> bool:
-        return self._is_dirty and self._clock_s() - self._saved_s >= SAVE_EVERY_S
-
-    def save(self) -> ErrorInfo | None:
-        self._saved_s = self._clock_s()
-        self.rest()
-        return self._thread.save()
-
-    def rest(self) -> None:
-        """Bring the thread up to date."""
-        if self._turn is not None:
-            content, reasoning = "".join(self._content), "".join(self._reasoning)
-            self._thread.change(self._turn.id, content=content, reasoning=reasoning)
-        self._is_dirty = False
-
-    def finish(self, end: GenerationFinished | None) -> ErrorInfo | None:
-        if self._turn is not None:
-            content, reasoning = "".join(self._content), "".join(self._reasoning)
-            self._thread.change(
-                self._turn.id, content=content, reasoning=reasoning.rstrip(), timing=end
-            )
-        return self._thread.save()
+    bookmark: Bookmark
+    n_dropped: int
+    summary: str
 
 
-def _is_beyond_protocol(end: GenerationFinished) -> bool:
-    return end.error is not None and end.error.code == "conversation_too_long"
+def _must_say_something(text: str) -> None:
+    if not text.strip():
+        raise UsageProblem("empty_message", "The message is empty.", "Write something first.")
+
+
+def _is_failure(event: ChatEvent) -> bool:
+    """Whether an answer ended with an error that another attempt may not meet."""
+    is_error = isinstance(event, GenerationFinished) and event.error is not None
+    return is_error and not is_too_long(event)
 
 
 def _message(turn: Turn) -> ChatMessage:

@@ -1,7 +1,11 @@
 """A conversation as a document: Markdown to read, JSON to keep every branch."""
 
+from pathlib import Path
+
 from app.chat.thread import Thread, Turn
+from app.domain.errors import EnvironmentProblem
 from app.domain.record import Record, encode_json
+from app.runtime import atomic_write
 
 _NAMES = {"user": "You", "assistant": "Model"}
 
@@ -22,6 +26,23 @@ class ChatExport(Record, frozen=True, kw_only=True):
     system: str
     turns: tuple[Turn, ...]
     view: tuple[int, ...]
+
+
+def save(thread: Thread, path: Path) -> None:
+    """Write the conversation to a file: JSON where its name ends so, else Markdown.
+
+    Raises:
+        EnvironmentProblem: It cannot be written.
+    """
+    title = thread.title or "Conversation"
+    is_json = path.suffix.lower() == ".json"
+    data = to_json(thread, title) if is_json else to_markdown(thread, title).encode()
+    try:
+        atomic_write(path, data)
+    except EnvironmentProblem as problem:
+        info = problem.info
+        hint = "Choose another folder, or free some space there."
+        raise EnvironmentProblem(info.code, info.message, hint) from problem
 
 
 def to_markdown(thread: Thread, title: str = "Conversation") -> str:

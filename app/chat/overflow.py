@@ -7,6 +7,8 @@ Turns left out stay in the conversation; the model just does not see them.
 from collections.abc import Sequence
 from enum import StrEnum
 
+from app.domain.errors import ErrorInfo
+from app.domain.events import ChatEvent, GenerationFinished
 from app.worker.protocol import ChatMessage
 
 _ROOM = 0.75
@@ -17,6 +19,11 @@ _SUMMARY_QUESTION = (
     "questions. Write the summary only.\n\n"
 )
 _SUMMARY_HEAD = "Summary of the earlier conversation: "
+TOO_LARGE = ErrorInfo(
+    code="conversation_too_long",
+    message="The system prompt and this message alone are larger than 1 MiB of text.",
+    hint="Use a shorter message or system prompt.",
+)
 
 
 class Overflow(StrEnum):
@@ -78,3 +85,31 @@ def summary_request(
 def with_summary(system: str, summary: str) -> str:
     """Return the system prompt with a summary of what was left out."""
     return "\n\n".join(p for p in (system, _SUMMARY_HEAD + summary if summary else "") if p)
+
+
+def is_beyond_protocol(end: GenerationFinished) -> bool:
+    """Whether a prompt was too large to be handed to the engine."""
+    return end.error is not None and end.error.code == TOO_LARGE.code
+
+
+def is_too_long(event: ChatEvent) -> bool:
+    """Whether an answer ended before it began because its prompt is too long."""
+    if not isinstance(event, GenerationFinished) or event.error is None or event.n_gen:
+        return False
+    return event.error.code == "context_full" or is_beyond_protocol(event)
+
+
+def too_long(n_tok: int, n_ctx: int, *, is_alone: bool) -> ErrorInfo:
+    """Return what to say of a prompt that does not fit.
+
+    Args:
+        n_tok: Tokens it has.
+        n_ctx: Tokens the context holds.
+        is_alone: Whether it is the last message with the system prompt only.
+    """
+    what = "The system prompt and this message alone need" if is_alone else "The chat needs"
+    hint = "Use settings with a longer context, or a shorter message or system prompt."
+    if not is_alone:
+        hint = "Let the oldest turns be left out, begin a new chat, or use a longer context."
+    message = f"{what} {n_tok} tokens; the context holds {n_ctx}."
+    return ErrorInfo(code="context_full", message=message, hint=hint)

@@ -5,6 +5,7 @@ turns live in memory only. When the disk refuses, they stay here and are written
 """
 
 import sqlite3
+from typing import NamedTuple
 
 import msgspec
 
@@ -34,6 +35,20 @@ class Turn(Record, frozen=True, kw_only=True):
     content: str
     reasoning: str = ""
     timing: GenerationFinished | None = None
+
+
+class Bookmark(NamedTuple):
+    """A state of a thread to return to.
+
+    Attributes:
+        leaf: Where its view ended.
+        next_id: Number of the next turn.
+        is_stored: Whether the conversation was on the disk.
+    """
+
+    leaf: int | None
+    next_id: int
+    is_stored: bool
 
 
 class Thread:
@@ -211,6 +226,25 @@ class Thread:
             del self._turns[each]
             self._stored.pop(each, None)
             self._unsaved.discard(each)
+
+    def bookmark(self) -> Bookmark:
+        """Return what ``return_to`` comes back to."""
+        return Bookmark(self._leaf, self._next, self.id is not None)
+
+    def return_to(self, mark: Bookmark) -> None:
+        """Take out the turns that were added since, and show what was in view.
+
+        Raises:
+            EnvironmentProblem: The disk refuses; then nothing was taken out.
+        """
+        if self._store and self.id is not None and not mark.is_stored:
+            self._store.delete_conversation(self.id)
+            self.id, self.title = None, ""
+            self._stored.clear()
+        for turn_id in [t for t in self._turns if t >= mark.next_id]:
+            if turn_id in self._turns:  # not gone with the one before
+                self.delete(turn_id)
+        self._leaf = mark.leaf
 
     def save(self) -> ErrorInfo | None:
         """Write what is not written yet; return why that failed, or ``None``."""

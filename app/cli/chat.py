@@ -1,24 +1,23 @@
 """``rigtune chat``: talk to a model on its tuned settings."""
 
 import argparse
-import os
-import threading
 from pathlib import Path
 
 from app.chat.conversation import Conversation
-from app.chat.neighbours import Neighbours
 from app.chat.overflow import Overflow
 from app.chat.selftest import Trial
 from app.chat.thread import Thread
 from app.cli.chat_commands import Commands
 from app.cli.chat_screen import (
     Interrupts,
+    fits_prompt,
     orderly_end,
     read_message,
     remember,
     show_end,
     write_answer,
 )
+from app.cli.chat_watch import ChatWatch
 from app.cli.output import (
     EXIT_DONE,
     EXIT_PARTIAL,
@@ -27,21 +26,25 @@ from app.cli.output import (
     print_json,
     progress_console,
 )
-from app.cli.power_options import News, add_power_arguments, apply_power, show_energy
+from app.cli.power_options import add_power_arguments, apply_power, show_energy
 from app.domain.errors import EnvironmentProblem, ErrorInfo, UsageProblem
 from app.domain.events import GenerationFinished, TokenGenerated
 from app.domain.record import Record
 from app.domain.settings import Settings
-from app.domain.units import format_bytes
 from app.session import Chat, Session
 from app.session.power_views import EnergyReport
 from app.worker.protocol import SAMPLING_RANGES, SEED_RANGE, Sampling
 
 NAME = "chat"
 HELP = "chat with a model on its best known settings"
-SAMPLER_OPTIONS = ("temperature", "top_k", "top_p", "min_p", "repeat_penalty")
+SAMPLER_OPTIONS = {
+    "temperature": "how freely words are chosen; 0 = always the likeliest",
+    "top_k": "choose among so many likeliest tokens; 0 = all",
+    "top_p": "choose among the likeliest that have this share together; 1 = all",
+    "min_p": "leave out tokens below this share of the likeliest one's",
+    "repeat_penalty": "make repeated tokens less likely; 1 = not",
+}
 ONE_SHOT_TOKENS = 256
-_WATCH_S = 10.0
 
 
 class ChatDocument(Record, frozen=True, kw_only=True):
@@ -70,23 +73,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--profile", metavar="ID", help="use this stored profile")
     parser.add_argument("--prompt", metavar="TEXT", help="answer once and end")
     parser.add_argument("--system", metavar="TEXT", help="system prompt")
-    parser.add_argument("--max-tokens", type=int, default=None, metavar="N", help="longest answer")
+    parser.add_argument(
+        "--max-tokens", type=int, default=None, metavar="N", help="longest answer, tokens"
+    )
     parser.add_argument("--conversation", type=int, metavar="ID", help="go on with a stored one")
     parser.add_argument(
         "--overflow",
-        choices=tuple(Overflow),
+        choices=tuple(map(str, Overflow)),
         default=str(Overflow.STOP),
-        help="what to do when the context is full",
+        help="what to do when the context is full (%(default)s)",
     )
     parser.add_argument(
         "--template", default="", metavar="NAME", help="built-in chat template, or text for none"
     )
-    parser.add_argument("--stop", action="append", default=[], metavar="TEXT", help="end there")
+    parser.add_argument(
+        "--stop", action="append", default=[], metavar="TEXT", help="end answers there"
+    )
     defaults = Sampling()
-    for name in SAMPLER_OPTIONS:
+    for name, what in SAMPLER_OPTIONS.items():
         value = getattr(defaults, name)
         option = "--" + name.replace("_", "-")
-        parser.add_argument(option, type=type(value), default=value, metavar="N")
+        text = f"{what} (%(default)s)"
+        parser.add_argument(option, type=type(value), default=value, metavar="N", help=text)
     parser.add_argument("--seed", type=int, metavar="N", help="same seed, same answer")
     parser.add_argument("--grammar", metavar="FILE", help="GBNF grammar the answer follows")
     parser.add_argument("--json-schema", metavar="FILE", help="JSON schema the answer follows")
@@ -106,6 +114,12 @@ def run(args: argparse.Namespace, session: Session) -> int:
         raise UsageProblem(
             "json_of_conversation", "--json prints one answer", "Say what to answer: --prompt TEXT."
         )
+    if args.prompt is not None and not args.prompt.strip():
+        raise UsageProblem("empty_message", "--prompt: the message is empty")
+    if "" in args.stop:
+        raise UsageProblem("bad_setting", "--stop: the text is empty")
+    if args.conversation is not None:
+        session.store().conversation(args.conversation)  # before anything loads
     chat = session.chat(args.model, args.profile)
     chat.template = "" if args.template == "model" else args.template
     chat.stop = tuple(args.stop)
@@ -215,14 +229,8 @@ def converse(args: argparse.Namespace, session: Session, chat: Chat, sampling: S
     conversation.max_tokens = args.max_tokens
     remember(t.content for t in thread.turns if t.role == "user")
     human().print("Type a message; /help lists commands, Ctrl-C stops an answer.", markup=False)
-    is_over = threading.Event()
-    watch = threading.Thread(target=_keep_watch, args=(session, chat, is_over), daemon=True)
-    watch.start()
-    try:
+    with ChatWatch(session, chat):
         return _talk(Commands(chat, store, conversation))
-    finally:
-        is_over.set()
-        watch.join()
 
 
 def check_template(chat: Chat) -> None:
@@ -247,14 +255,16 @@ def check_template(chat: Chat) -> None:
 
 def _talk(commands: Commands) -> int:
     interrupts = Interrupts()
+    draft = ""
     while not commands.is_over:
         try:
-            text = read_message()
+            text, draft = read_message(draft=draft), ""
         except EOFError:
             human().print()
             return EXIT_DONE
         except KeyboardInterrupt:
             human().print("\n(/quit or Ctrl-D ends)", markup=False)
+            draft = ""
             continue
         if not text.strip():
             continue
@@ -268,6 +278,7 @@ def _talk(commands: Commands) -> int:
             with interrupts.caught():
                 _, end = write_answer(events, interrupts)
             show_end(end)
+            draft = _hand_back(commands)
             show_energy(commands.chat.power)
             if interrupts.is_end:
                 return EXIT_PARTIAL
@@ -278,6 +289,17 @@ def _talk(commands: Commands) -> int:
         if end.error and not _revive(commands):
             return EXIT_PROBLEM
     return EXIT_DONE
+
+
+def _hand_back(commands: Commands) -> str:
+    """Return the message that did not fit, to be written at the prompt; say where it is."""
+    draft = commands.take_back()
+    if not draft:
+        return ""
+    is_short = fits_prompt(draft)
+    where = "it is at the prompt again" if is_short else "/draft sends it again"
+    progress_console().print(f"(not sent; {where})", style="dim", markup=False)
+    return draft if is_short else ""
 
 
 def _revive(commands: Commands) -> bool:
@@ -294,36 +316,6 @@ def _revive(commands: Commands) -> bool:
         console.print(f"{problem.info.message} {problem.info.hint}", style="red", markup=False)
         return False
     return True
-
-
-def _keep_watch(session: Session, chat: Chat, is_over: threading.Event) -> None:
-    """Unload a model nobody asks, and say when another program wants its memory."""
-    console = progress_console()
-    neighbours, pid = None, None
-    news = News(chat.power)
-    while not is_over.wait(_WATCH_S):
-        if chat.unload_if_idle():
-            text = "the model was unloaded: no question for a while; the next one loads it"
-            console.print(f"\n({text})", style="dim", markup=False)
-        if neighbours is None or pid != chat.pid:
-            pid = chat.pid
-            neighbours = Neighbours({os.getpid(), *([pid] if pid else [])})
-        if pid is not None:
-            _look(session, neighbours)
-        news.tell()
-
-
-def _look(session: Session, neighbours: Neighbours) -> None:
-    telemetry = session.telemetry()
-    telemetry.sample_now()
-    known = telemetry.keys()
-    for key in known:
-        for sample in telemetry.latest(key):
-            if wanted := neighbours.look(sample):
-                who = wanted.name or "another program"
-                free = format_bytes(wanted.free_bytes)
-                text = f"{who} took graphics memory, {free} are left: answers may get slow"
-                progress_console().print(f"\n({text})", style="yellow", markup=False)
 
 
 def _exit_code(end: GenerationFinished) -> int:

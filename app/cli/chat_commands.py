@@ -6,7 +6,7 @@ from pathlib import Path
 from app.chat.attach import Attachment, read_attachment, with_attachments
 from app.chat.context_use import context_use
 from app.chat.conversation import Conversation
-from app.chat.export import to_json, to_markdown
+from app.chat.export import save
 from app.chat.overflow import Overflow
 from app.chat.presets import PRESETS
 from app.chat.thread import Thread
@@ -16,7 +16,6 @@ from app.cli.power_options import carry_out
 from app.domain.errors import EnvironmentProblem, UsageProblem
 from app.domain.events import ChatEvent
 from app.domain.units import counted, format_seconds
-from app.runtime import atomic_write
 from app.session import Chat
 from app.store import Store
 
@@ -31,9 +30,10 @@ HELP = """\
 /branch [N]           show which versions the last turn with several has, or bring one into view
 /continue             go on with an answer that was cut short
 /attach FILE          send a text file with the next message
+/draft                send the message again that did not fit, e.g. after /new or /overflow
 /stats                how full the context is, and the last timings
 /power [MODE]         heat and power now, or another mode: quiet, balanced, full; restore
-/overflow HOW         when the context is full: {overflows}
+/overflow [HOW]       when the context is full: {overflows}
 /template [NAME]      show or choose who writes the prompt: model, text, chatml…
 /list [WORDS]         conversations, or those that contain WORDS
 /load ID              open a stored conversation
@@ -61,6 +61,8 @@ class Commands:
         self.chat = chat
         self._store = store
         self._attachments: list[Attachment] = []
+        self._sent: tuple[str, list[Attachment]] = ("", [])
+        self._draft = ""
         self._console = human()
         self._known: dict[str, Callable[[str], Answer | None]] = {
             "help": self._help,
@@ -71,6 +73,7 @@ class Commands:
             "branch": self._branch,
             "continue": lambda _: self.conversation.go_on(),
             "attach": self._attach,
+            "draft": self._send_draft,
             "stats": self._stats,
             "power": self._power,
             "overflow": self._overflow,
@@ -100,7 +103,21 @@ class Commands:
     def message(self, text: str) -> str:
         """Return what to send for ``text``: with the files attached since the last message."""
         attachments, self._attachments = self._attachments, []
+        self._sent = text, attachments
         return with_attachments(text, attachments)
+
+    def take_back(self) -> str:
+        """Return the message that just did not fit, as it was typed; its files wait again."""
+        text, attachments = self._sent
+        self._sent = "", []
+        refused = self.conversation.refused
+        if not refused:
+            return ""
+        if refused != with_attachments(text, attachments):
+            return f"/edit {refused}"
+        self._attachments = [*attachments, *self._attachments]
+        self._draft = text
+        return text
 
     def _say(self, text: str) -> None:
         self._console.print(safe(text), markup=False, highlight=False)
@@ -119,7 +136,7 @@ class Commands:
         preset = next((p for p in PRESETS if p.id == name), None)
         if preset is None:
             known = ", ".join(p.id for p in PRESETS)
-            message = f"There is no preset {name!r}."
+            message = f"There is no preset {safe(name)}." if name else "Name the preset."
             raise UsageProblem("unknown_preset", message, f"Known: {known}.")
         self.conversation.thread.set_system(preset.system)
         self.conversation.sampling = preset.sampling
@@ -153,6 +170,13 @@ class Commands:
         self._attachments.append(attachment)
         self._say(f"{attachment.name}: {counted(n_tok, 'token')}, sent with the next message.")
 
+    def _send_draft(self, _: str) -> Answer:
+        if not self._draft:
+            hint = "A message that did not fit is kept until it was sent."
+            raise UsageProblem("no_draft", "There is no draft.", hint)
+        text, self._draft = self._draft, ""
+        return self.conversation.ask(self.message(text))
+
     def _stats(self, _: str) -> None:
         conversation = self.conversation
         messages = conversation.prompt
@@ -177,10 +201,13 @@ class Commands:
         carry_out(self.chat.power, what, self._say)
 
     def _overflow(self, how: str) -> None:
-        if how not in tuple(Overflow):
+        if how and how not in tuple(Overflow):
             known = ", ".join(Overflow)
-            raise UsageProblem("unknown_overflow", f"There is no way {how!r}.", f"Known: {known}.")
-        self.conversation.overflow = Overflow(how)
+            message = f"There is no way {safe(how)}."
+            raise UsageProblem("unknown_overflow", message, f"Known: {known}.")
+        if how:
+            self.conversation.overflow = Overflow(how)
+        self._say(f"When the context is full: {self.conversation.overflow}")
 
     def _template(self, name: str) -> None:
         if name:
@@ -205,6 +232,10 @@ class Commands:
             self._say(("> " if turn.role == "user" else "") + turn.content)
 
     def _new(self, _: str) -> None:
+        self._begin()
+        self._say("A new conversation.")
+
+    def _begin(self) -> None:
         old = self.conversation.thread
         self._show(
             Thread(
@@ -220,18 +251,14 @@ class Commands:
         if not name:
             raise UsageProblem("no_file", "Name the file to write.", "/save chat.md")
         path = Path(name).expanduser().absolute()
-        thread = self.conversation.thread
-        is_json = path.suffix.lower() == ".json"
-        title = thread.title or "Conversation"
-        data = to_json(thread, title) if is_json else to_markdown(thread, title).encode()
-        atomic_write(path, data)
+        save(self.conversation.thread, path)
         self._say(f"Written: {path}")
 
     def _delete(self, _: str) -> None:
         thread = self.conversation.thread
         if thread.id is not None:
             self._stored().delete_conversation(thread.id)
-        self._new("")
+        self._begin()
         self._say("Deleted.")
 
     def _quit(self, _: str) -> None:

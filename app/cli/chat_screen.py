@@ -4,7 +4,7 @@ import contextlib
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from types import FrameType
+from types import FrameType, ModuleType
 
 from app.cli.output import EXIT_PARTIAL, progress_console
 from app.domain.events import (
@@ -21,6 +21,7 @@ from app.domain.units import counted, format_seconds, format_tok_s
 _BLOCK = '"""'
 _DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
 _LONG_PROMPT_TOK = 1024
+_SCREENFUL_CHARS = 1500
 # what moves the cursor, changes the screen, or turns text around
 _UNSAFE = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))}
 _UNSAFE |= {code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
@@ -84,15 +85,20 @@ def _handled(number: int, handler: Callable[[int, FrameType | None], None]) -> I
         signal.signal(number, before)
 
 
-def read_message(prompt: str = "> ") -> str:
+def read_message(prompt: str = "> ", draft: str = "") -> str:
     r"""Read one message: a line, lines that end in ``\``, or a block between triple quotes.
+
+    Args:
+        prompt: Shown where somebody types.
+        draft: Already written there, where ``fits_prompt``.
 
     Raises:
         EOFError: The input has ended.
         KeyboardInterrupt: Ctrl-C; what was typed is dropped.
     """
     shown = prompt if sys.stdin.isatty() else ""
-    line = input(shown)
+    with _written(draft):
+        line = input(shown)
     if line.strip().startswith(_BLOCK):
         return _read_block(line.strip()[len(_BLOCK) :])
     lines = []
@@ -102,16 +108,18 @@ def read_message(prompt: str = "> ") -> str:
     return "\n".join([*lines, line])
 
 
+def fits_prompt(draft: str) -> bool:
+    """Whether a draft can be written at the prompt: there is line editing, and room on a screen."""
+    return _readline() is not None and len(draft) <= _SCREENFUL_CHARS
+
+
 def remember(messages: Iterable[str]) -> None:
     """Let the up arrow bring back earlier messages, where the system has line editing.
 
     They come from the conversation itself: a history file would outlive a deleted one.
     """
-    try:
-        import readline
-    except ImportError:  # Windows: the console has a history of its own
-        return
-    if sys.stdin.isatty():
+    readline = _readline()
+    if readline is not None:
         readline.clear_history()
         for message in messages:
             readline.add_history(message.replace("\n", " "))
@@ -216,6 +224,28 @@ class _Show:
         if not self._has_said_prompt:
             self._has_said_prompt = True
             self._say(text)
+
+
+@contextlib.contextmanager
+def _written(draft: str) -> Iterator[None]:
+    readline = _readline()
+    if readline is None or not draft:
+        yield
+        return
+    readline.set_startup_hook(lambda: readline.insert_text(draft))
+    try:
+        yield
+    finally:
+        readline.set_startup_hook()
+
+
+def _readline() -> ModuleType | None:
+    """Return the line editor of a terminal; a Windows console has its own, out of reach."""
+    try:
+        import readline
+    except ImportError:
+        return None
+    return readline if sys.stdin.isatty() else None
 
 
 def _read_block(first: str) -> str:

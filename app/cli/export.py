@@ -14,7 +14,7 @@ HELP = "print a profile as a command or file of another program"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's own arguments."""
     parser.add_argument("profile", metavar="PROFILE", help="profile id from tune")
-    parser.add_argument("--format", choices=tuple(FORMATS), required=True)
+    parser.add_argument("--format", choices=tuple(FORMATS), required=True, help="for which program")
 
 
 def run(args: argparse.Namespace, session: Session) -> int:

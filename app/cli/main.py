@@ -74,6 +74,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="rigtune",
         description="Find the best local-LLM settings for the GPU you already own.",
+        epilog="Without a command the window opens.",
     )
     parser.add_argument("--version", action="version", version=f"rigtune {version()}")
     parser.add_argument(

@@ -19,7 +19,9 @@ from app.session.power_views import EnergyReport
 def add_power_arguments(parser: argparse.ArgumentParser, mode: str = "--power") -> None:
     """Add what chooses how warm and loud the machine may get; ``mode`` names the first option."""
     group = parser.add_argument_group("heat and power (default: as `rigtune power` says)")
-    group.add_argument(mode, dest="power", choices=tuple(Mode), help="how warm the devices may get")
+    group.add_argument(
+        mode, dest="power", choices=tuple(map(str, Mode)), help="how warm the devices may get"
+    )
     group.add_argument(
         "--target-temp", type=float, metavar="C", help="target temperature instead of the mode's"
     )

@@ -6,6 +6,7 @@ from contextlib import closing
 from app.cli.chat_screen import Interrupts
 from app.cli.output import EXIT_DONE, EXIT_PROBLEM, human, print_json, progress_console
 from app.cli.power_options import News, add_power_arguments, apply_power
+from app.domain.errors import UsageProblem
 from app.domain.events import ServerEvent, ServerProgress, ServerStarted, ServerStopped
 from app.domain.memory import DeviceMemory
 from app.domain.record import Record
@@ -15,6 +16,7 @@ from app.session import Server, Session
 
 NAME = "serve"
 HELP = "serve a model to other programs on this machine (OpenAI-compatible)"
+MAX_PORT = 65535
 
 
 class ServeDocument(Record, frozen=True, kw_only=True):
@@ -40,7 +42,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, session: Session) -> int:
-    """Serve until Ctrl-C."""
+    """Serve until Ctrl-C.
+
+    Raises:
+        UsageProblem: There is no such port.
+    """
+    if not 0 <= args.port <= MAX_PORT:
+        message = f"--port: {args.port} is not from 0 to {MAX_PORT}"
+        raise UsageProblem("bad_setting", message, "Leave it out for any free one.")
     server = session.serve(args.model, args.profile)
     apply_power(args, session.power)
     console = progress_console()

@@ -38,17 +38,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "models", metavar="MODEL", nargs="*", help="path, id, or demo; several are compared"
     )
-    parser.add_argument("--goal", choices=[g.value for g in Goal], default=Goal.CHAT.value)
+    parser.add_argument(
+        "--goal", choices=[g.value for g in Goal], default=Goal.CHAT.value,
+        help="what the model is for (%(default)s)",
+    )  # fmt: skip
     parser.add_argument("--n-ctx", type=int, metavar="MIN", help="context you need, tokens")
     parser.add_argument("--floor", type=float, metavar="TOK_S", help="slowest acceptable decode")
     parser.add_argument("--headroom", type=int, metavar="MIB", help="memory to leave free")
     add_reserve(parser)
     parser.add_argument("--kv-types", default="f16", metavar="T[,T]", help="allowed KV types")
-    parser.add_argument("--pin", action="append", default=[], metavar="KNOB=VALUE")
     parser.add_argument(
-        "--budget", choices=[b.value for b in BudgetName], default=BudgetName.STANDARD.value
+        "--pin", action="append", default=[], metavar="KNOB=VALUE",
+        help="keep a setting as it is, e.g. n_ubatch=256",
+    )  # fmt: skip
+    parser.add_argument(
+        "--budget", choices=[b.value for b in BudgetName], default=BudgetName.STANDARD.value,
+        help="how long to search (%(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--device", action="append", default=[], metavar="ID", help="use this device"
     )
-    parser.add_argument("--device", action="append", default=[], metavar="ID")
     parser.add_argument(
         "--check", metavar="COMMAND", help="measure this llama-server command beside the answer"
     )

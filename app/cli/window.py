@@ -3,6 +3,7 @@
 import argparse
 import subprocess
 
+from app.cli.output import progress_console
 from app.domain.errors import EnvironmentProblem
 from app.runtime import has_display, sibling_command, sibling_environment
 
@@ -19,6 +20,7 @@ def start(parser: argparse.ArgumentParser, replay: str | None = None) -> int:
     """
     if not has_display():
         parser.print_help()
+        progress_console().print("\n(there is no display here for the window)", markup=False)
         return 0
     try:
         return subprocess.run(

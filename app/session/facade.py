@@ -11,9 +11,9 @@ from app.domain.finding import Check
 from app.domain.machine import Machine
 from app.domain.model import ModelSpec
 from app.domain.settings import Settings
-from app.domain.sweep import GOAL_WORKLOADS, BudgetName, Goal, SweepRequest, SweepResult
+from app.domain.sweep import GOAL_WORKLOADS, BudgetName, Goal, SweepRequest
 from app.domain.trial import TrialRequest
-from app.export import Command, export
+from app.export import Command
 from app.rig.lease import Lease, Room
 from app.rig.process import Launch
 from app.session.beside import room
@@ -24,7 +24,6 @@ from app.session.draft import DraftTried
 from app.session.engines import Engines
 from app.session.estimating import Scene, default_settings, estimate
 from app.session.here import Here
-from app.session.kept import Kept
 from app.session.landing import Landing, landing_of
 from app.session.models import list_models
 from app.session.opening import Bounds, measurable, runnable
@@ -36,13 +35,13 @@ from app.session.results import Results
 from app.session.searching import Extras, Place, replay_and_check, search_and_try
 from app.session.selftest import self_test
 from app.session.serving import Server
+from app.session.shelf import Shelf
 from app.session.talk import Chat
 from app.session.views import Estimate, ModelEntry, ReadSpeeds
-from app.store import Profile, Store, StoredSweep
 from app.telemetry import Telemetry
 
 
-class Session:
+class Session(Shelf):
     """The façade. Made by a composition root, closed by it.
 
     Everything slow happens in the iterators and methods called; nothing here touches a GUI.
@@ -67,8 +66,8 @@ class Session:
             rpc: Endpoints of RPC servers whose devices to use.
             engine_dir: Folder of the user's own llama.cpp libraries.
         """
+        super().__init__()
         self._here = Here(probing, replay, Launch(rpc=rpc, engine_dir=engine_dir))
-        self._kept = Kept()
         self.power = Power(self._here.governed, self.telemetry)
 
     # --- machine and models ----------------------------------------------------------------
@@ -280,33 +279,9 @@ class Session:
 
     # --- what was kept ---------------------------------------------------------------------
 
-    def sweeps(self) -> tuple[StoredSweep, ...]:
-        """Return the stored searches, newest first."""
-        return self.store().sweeps()
-
-    def sweep(self, sweep_id: int) -> SweepResult:
-        """Return a stored search's result with its trials."""
-        return self.store().sweep(sweep_id)
-
-    def profiles(self) -> tuple[Profile, ...]:
-        """Return the stored profiles, newest first."""
-        return self.store().profiles()
-
-    def profile(self, profile_id: str) -> Profile:
-        """Return a stored profile by id or name."""
-        return self.store().profile(profile_id)
-
     def results(self) -> Results:
         """Return what can be done with stored searches."""
         return Results(self.store, self)
-
-    def export(self, profile_id: str, target: str) -> str:
-        """Return a profile as another program's command or file."""
-        return export(self.profile(profile_id), target)
-
-    def store(self) -> Store:
-        """Return the store, for what has no method here: renaming, deleting, conversations."""
-        return self._kept.store()
 
     def engines(self) -> Engines:
         """Return this RigTune's engine and the one that the last upgrade kept."""

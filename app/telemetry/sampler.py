@@ -10,6 +10,8 @@ LOG = logging.getLogger(__name__)
 BACK_OFF = 10
 """Intervals to wait after a reading failed: a driver in trouble is not hammered."""
 JOIN_S = 2.0
+REST_AFTER_S = 5.0
+"""Without an interval: seconds after a reading that was asked for until the device may rest."""
 
 
 class Job(Enum):
@@ -48,13 +50,14 @@ class Sampler:
             read: Takes one reading; may block, which delays only this sampler.
             close: Releases the probe; called on the same thread, after the last reading.
             interval_s: Seconds between readings; ``None`` = only when asked.
-            rest: Lets go of what keeps the device awake; called when readings pause.
+            rest: Lets go of what keeps the device awake; called when readings pause, and some
+                time after one on demand.
         """
         self.name = name
         self._read, self._close, self._rest = read, close, rest
-        self._rest_due = interval_s is None
         self._interval_s = interval_s
         self._deadline_s = time.perf_counter()
+        self._rest_s = None if interval_s is not None else self._deadline_s
         self._ready = threading.Condition()
         self._wanted = self._done = 0
         self._reading_since_s: float | None = None
@@ -71,8 +74,8 @@ class Sampler:
         """Change the pace; the next beat counts from now."""
         with self._ready:
             self._interval_s = interval_s
-            self._rest_due = interval_s is None
             self._deadline_s = time.perf_counter() + (interval_s or 0.0)
+            self._rest_s = None if interval_s is not None else self._deadline_s
             self._ready.notify_all()
 
     def request(self, before: Callable[[], None] | None = None) -> int:
@@ -129,10 +132,12 @@ class Sampler:
                 self._done = ticket
                 self._reading_since_s = None
                 self._ready.notify_all()
+                now = time.perf_counter()
                 if self._interval_s is not None:
                     step = self._interval_s * (BACK_OFF if failed else 1)
-                    now = time.perf_counter()
                     self._deadline_s = next_deadline(self._deadline_s, now, step)
+                else:
+                    self._rest_s = now + REST_AFTER_S
         self._try(self._close)
 
     def _next(self) -> Job:
@@ -141,16 +146,14 @@ class Sampler:
             while not self._stopped:
                 if self._wanted != self._done:
                     return Job.READ
-                if self._interval_s is None:
-                    if self._rest_due:
-                        self._rest_due = False
-                        return Job.REST
-                    self._ready.wait()
+                is_paused = self._interval_s is None
+                due_s = self._rest_s if is_paused else self._deadline_s
+                left_s = None if due_s is None else due_s - time.perf_counter()
+                if left_s is None or left_s > 0:
+                    self._ready.wait(left_s)
                     continue
-                left_s = self._deadline_s - time.perf_counter()
-                if left_s <= 0:
-                    return Job.READ
-                self._ready.wait(left_s)
+                self._rest_s = None
+                return Job.REST if is_paused else Job.READ
             return Job.STOP
 
     def _try(self, action: Callable[[], None]) -> bool:

@@ -2417,6 +2417,14 @@
         <translation>{name} 占用了显存；剩余 {free}。回答可能变慢。</translation>
     </message>
     <message>
+        <source>The GPU sleeps.</source>
+        <translation>显卡已休眠。</translation>
+    </message>
+    <message>
+        <source>Draw now {now} W, {before} W with the model loaded.</source>
+        <translation>现在功耗 {now} W，模型加载时为 {before} W。</translation>
+    </message>
+    <message>
         <source>unloaded after {time} idle</source>
         <translation>空闲 {time} 后卸载</translation>
     </message>

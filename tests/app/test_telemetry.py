@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from app.domain.machine import GpuProcess, GpuSample, HostSample, PowerSource, PowerState
+from app.telemetry import sampler
 from app.telemetry.telemetry import Telemetry
 from tests.fakes.probe import FakeGpuProbe, FakeHostProbe, gpu_sample
 
@@ -160,6 +161,18 @@ def test_window_sees_the_plug_being_pulled() -> None:
         telemetry.sample_now()
     assert window.result is not None
     assert window.result.disturbed == "power_source_changed"
+
+
+def test_probe_rests_again_after_readings_on_demand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was asked now and then, and is asked no more, must not keep a laptop's card awake."""
+    monkeypatch.setattr(sampler, "REST_AFTER_S", 0.01)
+    probe = FakeGpuProbe([gpu_sample()])
+    with running(probe) as telemetry:
+        assert probe.rested.wait(10)
+        for _ in range(2):
+            probe.rested.clear()
+            assert telemetry.sample_now()
+            assert probe.rested.wait(10)
 
 
 def test_pause_lets_the_probe_rest() -> None:

@@ -189,6 +189,10 @@ class FakeChat:
         self._session.asked_with.append((sampling, self.template, self.stop))
         n_prompt = self.count_prompt(messages).n_tok
         yield GenerationStarted(n_prompt=n_prompt, n_prompt_reused=0, n_ctx=4096, template="model")
+        if n_prompt >= self._session.refuses_from:
+            self._session.wait_if_held()
+            yield GenerationFinished(reason="context_full", n_prompt=n_prompt)
+            return
         if self._session.reasoning:
             yield TokenGenerated(text=self._session.reasoning, n_tok=1, kind="reasoning")
         words = self._session.answer.split(" ")
@@ -307,6 +311,7 @@ class FakeSession:
         problem: Raised instead of a search, a model or a chat.
         crash: Raised in the middle of a search, as a bug would be.
         breaks: Whether an answer ends with a dead engine.
+        refuses_from: Words of a prompt from which on it does not fit.
     """
 
     def __init__(self, machine: Machine = data.MACHINE, *, has_results: bool = True) -> None:
@@ -324,6 +329,7 @@ class FakeSession:
         self.problem: EnvironmentProblem | None = None
         self.crash: Exception | None = None
         self.breaks = False
+        self.refuses_from = 1 << 30
         self.has_template = True
         self.asked: list[tuple[ChatMessage, ...]] = []
         # --- chat: what its page needs besides; see FakeChat

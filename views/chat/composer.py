@@ -46,6 +46,7 @@ class Composer(QWidget):
         self.attachments: dict[str, Attachment] = {}
         self._counts: dict[str, int] = {}
         self._n_added = 0
+        self._sent: tuple[str, str, dict[str, Attachment]] = ("", "", {})
         outer = QVBoxLayout(self)
         outer.setContentsMargins(0, 0, 0, 0)
         outer.setSpacing(kit.unit)
@@ -111,6 +112,16 @@ class Composer(QWidget):
         """Replace what is written."""
         self.field.setPlainText(text)
         self.field.moveCursor(self.field.textCursor().MoveOperation.End)
+
+    def bring_back(self, text: str) -> None:
+        """Put a message that was sent back, above what was written since."""
+        sent, own, attachments = self._sent
+        if sent != text:
+            own, attachments = text, {}
+        since = self.field.toPlainText()
+        self.attachments = attachments | self.attachments
+        self._show_chips()
+        self.write(f"{own}\n\n{since}" if own and since else own or since)
 
     def clear(self) -> None:
         """Empty field and attachments."""
@@ -182,9 +193,10 @@ class Composer(QWidget):
     def _on_entered(self) -> None:
         text = self.field.toPlainText().strip()
         if (text or self.attachments) and not self.send.isHidden():
-            text = with_attachments(text, list(self.attachments.values()))
+            sent = with_attachments(text, list(self.attachments.values()))
+            self._sent = (sent, text, dict(self.attachments))
             self.clear()
-            self.sent.emit(text)
+            self.sent.emit(sent)
 
 
 class _Field(QPlainTextEdit):

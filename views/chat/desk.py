@@ -11,14 +11,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from app.chat.context_use import context_use
 from app.chat.conversation import Conversation
-from app.chat.export import to_json, to_markdown
+from app.chat.export import save
 from app.chat.thread import Thread
 from app.domain.errors import EnvironmentProblem
 from app.domain.events import ChatEvent
-from app.runtime import atomic_write
 from views.bridge import Jobs
 from views.chat import commands
 from views.chat.picker import Choice
@@ -29,15 +29,21 @@ from views.chat.turns import (
     ChatUnloaded,
     CommandFailed,
     ContextCounted,
+    MessageReturned,
     TextsCounted,
     TurnsShown,
     TurnView,
 )
 from views.port import SessionPort
 
+if TYPE_CHECKING:
+    from views.chat.watch import Watch
+
 _ANSWERING = (commands.Ask, commands.Edit, commands.Retry, commands.GoOn)
 LOOK_S = 1.0
-"""Seconds between two readings while a model is loaded."""
+"""Seconds between two readings while a model is loaded, and for a while after."""
+REST_LOOKS = 20
+"""Readings after an idle model was unloaded; more would keep a laptop's card awake."""
 
 
 class Desk:
@@ -59,6 +65,8 @@ class Desk:
         self._asked = commands.Configure()
         self._conversation: Conversation | None = None
         self._looked_s = 0.0
+        self._resting: Watch | None = None
+        self._n_rest_looks = 0
         self._n_sent = self._n_done = 0
 
     def send(self, command: commands.Command) -> None:
@@ -94,14 +102,15 @@ class Desk:
         """Carry out commands until the end; runs on the job's thread."""
         try:
             while not cancel.is_set():
-                is_loaded = self._seat.chat is not None
+                looks = self._seat.chat is not None or self._resting is not None
                 try:
-                    command = self._box.get(timeout=LOOK_S if is_loaded else None)
+                    command = self._box.get(timeout=LOOK_S if looks else None)
                 except queue.Empty:
                     yield from self._rest()
                     continue
                 if command is None:
                     return
+                self._resting = None
                 try:
                     yield from self._carry_out(command)
                 except EnvironmentProblem as problem:
@@ -124,7 +133,7 @@ class Desk:
             case commands.Open():
                 yield from self._open(command)
             case commands.Export(path=path):
-                self._export(Path(path))
+                save(self._talk().thread, Path(path))
             case commands.Choose(choice=choice):
                 self._seat.choice = choice
                 self._talk().thread.choose_model("", choice.model, choice.profile_id)
@@ -167,9 +176,14 @@ class Desk:
                 yield from self._during(event)
                 if self._stopping.is_set():
                     break
+        if self._seat.watch is not None:
+            self._seat.watch.end()
         if self._stopping.is_set():
             yield AnswerStopped()
         yield from self._shown()
+        if talk.refused:
+            edits = command.turn_id if isinstance(command, commands.Edit) else None
+            yield MessageReturned(conversation_id=talk.thread.id, text=talk.refused, edits=edits)
 
     def _during(self, event: ChatEvent) -> Iterator[object]:
         yield from self._news()
@@ -186,9 +200,15 @@ class Desk:
         chat, watch = self._seat.chat, self._seat.watch
         if chat is not None and chat.unload_if_idle():
             self._seat.leave()
+            self._resting, self._n_rest_looks = watch, 0
             yield ChatUnloaded(is_idle=True)
         elif watch is not None:
             yield watch.look()
+        elif self._resting is not None:
+            yield self._resting.rest()
+            self._n_rest_looks += 1
+            if self._n_rest_looks == REST_LOOKS:
+                self._resting = None
 
     def _news(self) -> Iterator[object]:
         news, self._seat.news = self._seat.news, []
@@ -243,14 +263,6 @@ class Desk:
         if talk.thread.system != asked.system:
             talk.thread.set_system(asked.system)
             yield from self._counted()
-
-    def _export(self, path: Path) -> None:
-        thread = self._talk().thread
-        title = thread.title or "Conversation"
-        is_json = path.suffix.lower() == ".json"
-        atomic_write(
-            path, to_json(thread, title) if is_json else to_markdown(thread, title).encode()
-        )
 
     def _shown(self) -> Iterator[object]:
         yield self._turns()

@@ -55,6 +55,16 @@ class Drafts(QObject):
         self._kept, number = text, self._conversation
         self._jobs.call("draft", lambda: self._session.store().keep_draft(number, text))
 
+    def keep_for(self, conversation: int | None, text: str) -> None:
+        """Add ``text`` to the draft of a conversation that is not in view."""
+
+        def keep() -> None:
+            store = self._session.store()
+            kept = store.draft(conversation)
+            store.keep_draft(conversation, f"{text}\n\n{kept}" if kept else text)
+
+        self._jobs.call("draft", keep)
+
     def drop(self) -> None:
         """Forget the draft of a conversation that is deleted; the store does the same."""
         self._wait.stop()

@@ -132,6 +132,13 @@ class Meter(QWidget):
         }  # fmt: skip
         self._show_parts()
 
+    def end(self) -> None:
+        """The answer has ended, stopped or not: its numbers, or nothing where there are none."""
+        if "now" in self._parts:
+            self._show_parts()
+        else:
+            self.say("")
+
     def show_vitals(self, vitals: Vitals, idle: str = "") -> None:
         """Show draw and temperature, and why the answer is slow.
 

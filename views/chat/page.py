@@ -17,6 +17,7 @@ from views.chat.attaching import Attaching
 from views.chat.composer import Composer
 from views.chat.dialogs import ask_to_delete, ask_where_to_export
 from views.chat.drafts import Drafts
+from views.chat.editing import Editing
 from views.chat.history import Entry, History
 from views.chat.meter import Meter
 from views.chat.picker import Choice, ModelPicker
@@ -25,7 +26,14 @@ from views.chat.server import ServerPanel
 from views.chat.setup import Setup
 from views.chat.staff import Staff
 from views.chat.transcript import Transcript
-from views.chat.turns import ChatReady, CommandFailed, TextsCounted, TurnsShown, TurnView
+from views.chat.turns import (
+    ChatReady,
+    CommandFailed,
+    MessageReturned,
+    TextsCounted,
+    TurnsShown,
+    TurnView,
+)
 from views.page import Page, scrolling
 from views.port import SessionPort
 from views.power.line import PowerLine
@@ -57,11 +65,11 @@ class ChatPage(Page):
         self.staff.setParent(self)
         self._asked = commands.Configure()
         self._conversation: int | None = None
-        self._edited: int | None = None
         self._is_opening = False
         self._build_top(kit)
         self._build_body(kit, session, jobs)
         self.drafts = Drafts(self.composer, session, jobs)
+        self.editing = Editing(self.composer, self.drafts)
         self.attaching = Attaching(self.composer, self.staff, jobs)
         self.scene = Scene(self.transcript, self.meter, self.banner, self.state)
         self.scene.setParent(self)
@@ -127,7 +135,6 @@ class ChatPage(Page):
         composer.sent.connect(self.send)
         composer.stop_requested.connect(self._on_stop_requested)
         self.attaching.failed.connect(self.banner.show_error)
-        composer.edit_ended.connect(self._end_edit)
         self.transcript.acted.connect(self._on_acted)
         self.transcript.switched.connect(lambda turn: self._tell(commands.Switch(turn_id=turn)))
         self.staff.reported.connect(self._on_event)
@@ -156,9 +163,7 @@ class ChatPage(Page):
     @Slot(str)
     def send(self, text: str) -> None:
         """Send a message, loading the model first where it is not."""
-        edited, self._edited = self._edited, None
-        self.drafts.is_paused = False
-        self.composer.set_editing(False)
+        edited = self.editing.end()
         self._configure()
         for panel in (self.with_setup, self.with_server):
             panel.setChecked(False)
@@ -201,11 +206,15 @@ class ChatPage(Page):
         is_opened = isinstance(event, TurnsShown) and event.is_opened
         self._is_opening &= not (is_opened or isinstance(event, CommandFailed))
         if self._is_opening:
+            if isinstance(event, MessageReturned):
+                self.drafts.keep_for(event.conversation_id, event.text)
             return
         self.scene.show_event(event)
         match event:
             case TurnsShown():
                 self._on_turns(event)
+            case MessageReturned():
+                self.editing.take_back(event)
             case TextsCounted(counts=counts):
                 self.composer.show_counts(counts)
             case ChatReady():
@@ -253,12 +262,7 @@ class ChatPage(Page):
         if self.scene.is_answering or turn.id is None:
             return
         if action == "edit":
-            self.drafts.keep()
-            self.drafts.is_paused = True
-            self._edited = turn.id
-            self.composer.set_editing(True)
-            self.composer.write(turn.content)
-            self.composer.field.setFocus()
+            self.editing.begin(turn.id, turn.content)
         elif action == "delete":
             self._ask_to_delete(turn.id)
         else:
@@ -280,7 +284,7 @@ class ChatPage(Page):
         self._open(entry.conversation_id, entry.message_id)
 
     def _open(self, conversation_id: int | None, message_id: int | None = None) -> None:
-        self._end_edit()
+        self.editing.end()
         self.drafts.keep()
         self.staff.stop_answer()
         self.scene.leave()
@@ -302,14 +306,6 @@ class ChatPage(Page):
         if entry.conversation_id != self._conversation:
             self._open(entry.conversation_id)
         ask_where_to_export(self, lambda path: self._tell(commands.Export(path=path)))
-
-    @Slot()
-    def _end_edit(self) -> None:
-        if self._edited is not None:
-            self._edited = None
-            self.composer.set_editing(False)
-            self.composer.write(self.drafts.text)
-            self.drafts.is_paused = False
 
     # --- what is shown ---------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from PySide6.QtCore import QObject, Signal
 
+from app.chat.in_use import Rest
 from app.domain.errors import ErrorInfo
 from app.domain.events import (
     GenerationFinished,
@@ -12,7 +13,7 @@ from app.domain.events import (
     TrialProgress,
     TurnsDropped,
 )
-from app.domain.units import format_bytes, format_seconds
+from app.domain.units import format_bytes, format_seconds, significant
 from views.chat.meter import Meter
 from views.chat.transcript import Transcript
 from views.chat.turns import (
@@ -57,7 +58,7 @@ class Scene(QObject):
         self._meter = meter
         self._banner = banner
         self._state = state
-        self._settings = ""
+        self._settings = self._unloaded = ""
         self._is_template_bad = False
         self.is_answering = False
         banner.action_requested.connect(self._on_action_requested)
@@ -139,9 +140,12 @@ class Scene(QObject):
                 text = self.tr("The model was unloaded; the next message loads it again.")
                 idle = self.tr("Nobody asked for a while: {text}").format(text=text)
                 self._settings = ""
+                self._unloaded = idle if is_idle else text
                 self.loaded_changed.emit(())
-                self._meter.say(idle if is_idle else text)
+                self._meter.say(self._unloaded)
                 self._state.show_state(self.tr("not loaded"), "muted", "asleep")
+            case Rest():
+                self._rest(event)
             case TurnsDropped(n_turns=n_turns, summary=summary):
                 how = (
                     self.tr("The context was full: the oldest {n} turns are summarised.")
@@ -189,7 +193,7 @@ class Scene(QObject):
             )
 
     def _problem(self, error: ErrorInfo) -> None:
-        is_full = error.code == "context_full"
+        is_full = error.code in {"context_full", "conversation_too_long"}
         if not is_full:
             self.engine_failed.emit()
         self._banner.show_error(error, "" if is_full else self.tr("Go On"))
@@ -232,6 +236,19 @@ class Scene(QObject):
             text = self.tr("{name} took graphics memory; {free} are left. Answers may get slow.")
             self._banner.say(text.format(name=name, free=format_bytes(vitals.free_bytes)), "warn")
 
+    def _rest(self, rest: Rest) -> None:
+        """Say that the devices draw less, or sleep, since the model was unloaded."""
+        if self.is_answering:
+            return
+        text = ""
+        if rest.is_asleep:
+            text = self.tr("The GPU sleeps.")
+        elif rest.now_w is not None and rest.before_w is not None:
+            text = self.tr("Draw now {now} W, {before} W with the model loaded.").format(
+                now=significant(rest.now_w), before=significant(rest.before_w)
+            )
+        self._meter.say(" ".join(t for t in (self._unloaded, text) if t))
+
     def _idle(self, left_s: float | None) -> str:
         """Return when an idle model is unloaded; in minutes, which change once a minute."""
         if left_s is None or self.is_answering:
@@ -243,6 +260,7 @@ class Scene(QObject):
         self._transcript.end(note)
         self._state.show_state(self._settings, "muted", "tune")
         self._meter.show_causes(())
+        self._meter.end()
         self._set_answering(is_answering=False)
 
     def _set_answering(self, *, is_answering: bool) -> None:

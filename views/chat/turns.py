@@ -64,6 +64,20 @@ class AnswerStopped(Record, frozen=True, kw_only=True):
     """The user stopped the answer; what came so far is kept."""
 
 
+class MessageReturned(Record, frozen=True, kw_only=True):
+    """A message did not fit and is no turn any more: it is the user's to change.
+
+    Attributes:
+        conversation_id: Where it was written; ``None`` = in one that is not stored.
+        text: The message.
+        edits: Turn that it was to replace, if any.
+    """
+
+    conversation_id: int | None
+    text: str
+    edits: int | None = None
+
+
 class ChatReady(Record, frozen=True, kw_only=True):
     """The model is loaded.
 

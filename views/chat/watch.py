@@ -5,12 +5,12 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
+from app.chat.in_use import Rest, devices_in_use, draw_w, rest_of
 from app.chat.neighbours import Neighbours
 from app.chat.slowness import MIN_TOK, SlowEvidence, slow_causes
-from app.domain.events import GenerationFinished, GenerationStarted, TokenGenerated
+from app.domain.events import GenerationStarted, TokenGenerated
 from app.domain.machine import GpuSample, Machine, PowerSource
 from app.domain.resets import reset_between
-from app.domain.settings import Settings
 from app.domain.sweep import GOAL_WORKLOADS
 from app.store.records import Profile
 from views.chat.turns import Vitals
@@ -43,13 +43,14 @@ class Watch:
         self._clock_s = clock_s
         now = datetime.now(UTC)
         self._reset = reset_between(machine.host, now - RECENT, now)
-        self._keys, self._names = _devices(machine, chat.settings)
+        self._names = devices_in_use(machine, chat.settings)
         self._neighbours = Neighbours({os.getpid(), *([chat.pid] if chat.pid else [])})
         self._neighbour: str | None = None
         first = self._samples()
         for sample in first:
             self._neighbours.look(sample)
         self._shared = {s.key: s.shared_used_bytes or 0 for s in first}
+        self._draw_w = draw_w(first)
         self._depth = 0
         self._n_prompt = self._n_tok = 0
         self._begin_s: float | None = None
@@ -64,11 +65,13 @@ class Watch:
                 self._n_tok = n_tok
                 if self._begin_s is None and n_tok:
                     self._begin_s, self._begin_tok = self._clock_s(), n_tok
-            case GenerationFinished():
-                self._begin_s = None
             case _:
                 return
         self._depth = self._n_prompt + self._n_tok
+
+    def end(self) -> None:
+        """The answer has ended, stopped or not: nothing is slow any more."""
+        self._begin_s = None
 
     def look(self) -> Vitals:
         """Return what is to be shown now."""
@@ -76,19 +79,23 @@ class Watch:
         wanted = next((w for s in samples if (w := self._neighbours.look(s))), None)
         if wanted is not None:
             self._neighbour = wanted.name or ""
-        watts = [s.power_w for s in samples if s.power_w is not None]
+        self._draw_w = draw_w(samples)
         host = self._telemetry.latest_host()
         temps = [s.temp_c for s in samples if s.temp_c is not None]
-        if not self._keys and host is not None and host.cpu_temp_c is not None:
+        if not self._names and host is not None and host.cpu_temp_c is not None:
             temps.append(host.cpu_temp_c)
         return Vitals(
-            power_w=sum(watts) if watts else None,
+            power_w=self._draw_w,
             temp_c=max(temps) if temps else None,
             causes=slow_causes(self._evidence(samples)),
             neighbour=None if wanted is None else wanted.name or "",
             free_bytes=None if wanted is None else wanted.free_bytes,
             idle_left_s=self._chat.idle_left_s(),
         )
+
+    def rest(self) -> Rest:
+        """Return how the devices rest now that the model is unloaded."""
+        return rest_of(self._draw_w, self._samples())
 
     def _evidence(self, samples: tuple[GpuSample, ...]) -> SlowEvidence:
         profile, settings, spec = self._profile, self._chat.settings, self._chat.spec
@@ -119,19 +126,5 @@ class Watch:
         return count / elapsed_s if is_enough and elapsed_s > 0 else None
 
     def _samples(self) -> tuple[GpuSample, ...]:
-        found = (merged(timely(self._telemetry, key)) for key in self._keys)
+        found = (merged(timely(self._telemetry, key)) for key in self._names)
         return tuple(sample for sample in found if sample is not None)
-
-
-def _devices(machine: Machine, settings: Settings) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Return keys and names of the GPUs that a model on ``settings`` uses."""
-    if settings.n_gpu_layers == 0:
-        return (), {}
-    used = [
-        gpu
-        for gpu in machine.gpus
-        if gpu.engine
-        and (not settings.devices or {d.name for d in gpu.engine} & set(settings.devices))
-    ]
-    names = {g.key: g.info.name if g.info and g.info.name else g.engine[0].name for g in used}
-    return tuple(g.key for g in used), names

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from app.chat.conversation import SAVE_EVERY_S, Conversation
+from app.chat.conversation import Conversation
 from app.chat.overflow import Overflow
 from app.chat.thread import Thread
+from app.chat.writing import SAVE_EVERY_S
 from app.domain.errors import EnvironmentProblem, UsageProblem
 from app.domain.events import (
     ChatEvent,

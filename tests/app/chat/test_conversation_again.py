@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from app.chat.conversation import Conversation
-from app.domain.events import ChatEvent, TokenGenerated
+from app.domain.events import ChatEvent, GenerationStarted, TokenGenerated
 from app.worker.protocol import ChatMessage, Sampling
+from tests.fakes.chat_engine import ScriptedEngine
 
 
 class Echo:
@@ -33,6 +34,33 @@ def test_retry_asks_the_same_without_the_old_answer() -> None:
     list(conversation.retry())
     assert [m.content for m in engine.asked[1]] == ["one"]
     assert [m.content for m in conversation.messages] == ["one", "1"]
+
+
+def test_new_answer_that_never_began_leaves_the_old_one_in_view() -> None:
+    """Stopped before its first word, or empty: the old answer must not be out of reach."""
+    engine = ScriptedEngine("old")
+    conversation = Conversation(engine)
+    list(conversation.ask("one"))
+    stream = conversation.retry()
+    assert isinstance(next(stream), GenerationStarted)
+    stream.close()  # type: ignore[attr-defined]
+    assert [m.content for m in conversation.messages] == ["one", "old"]
+    engine._answers = [""]
+    list(conversation.retry())
+    assert [m.content for m in conversation.messages] == ["one", "old"]
+
+
+def test_new_answer_that_failed_can_be_asked_for_again() -> None:
+    """After a crash going on means answering, not adding to the old answer."""
+    engine = ScriptedEngine("old", "new")
+    conversation = Conversation(engine)
+    list(conversation.ask("one"))
+    engine.crash_after = 0
+    list(conversation.retry())
+    assert [m.content for m in conversation.messages] == ["one"]
+    list(conversation.go_on())
+    assert conversation.messages[-1].content != "old"
+    assert len(conversation.thread.siblings(conversation.thread.turns[-1].id)) == 2
 
 
 def test_history_is_taken_over_with_the_new_system_prompt() -> None:

@@ -9,10 +9,11 @@ import pytest
 from app.chat.attach import MAX_BYTES, Attachment, read_attachment, with_attachments
 from app.chat.context_use import context_use
 from app.chat.conversation import Conversation
-from app.chat.export import to_json, to_markdown
+from app.chat.export import save, to_json, to_markdown
 from app.chat.neighbours import GROWTH_BYTES, LOW_BYTES, Neighbours
 from app.chat.presets import PRESETS
 from app.chat.selftest import TRIAL_S, Trial
+from app.chat.thread import Thread
 from app.domain.errors import EnvironmentProblem, ErrorInfo
 from app.domain.machine import GpuProcess, GpuSample
 from app.worker.protocol import ChatMessage, TemplateChecked, TemplateFinding, TokenizeFinished
@@ -77,6 +78,14 @@ def test_export_holds_what_was_said() -> None:
 
 
 # --- gauge and presets -----------------------------------------------------------------------
+
+
+def test_export_that_cannot_be_written_names_what_helps(tmp_path: Path) -> None:
+    """The place was the user's choice: it is not about where RigTune keeps its own files."""
+    with pytest.raises(EnvironmentProblem) as caught:
+        save(Thread(), tmp_path / "nowhere" / "chat.md")
+    assert "nowhere" in caught.value.info.message
+    assert caught.value.info.hint.startswith("Choose another folder")
 
 
 def test_gauge_adds_up() -> None:

@@ -184,13 +184,17 @@ def test_delete_takes_the_conversation_from_the_disk(commands: Commands, store: 
         assert b"secretword" not in path.read_bytes()
 
 
-def test_settings_of_a_conversation(commands: Commands, store: Store) -> None:
+def test_settings_of_a_conversation(
+    commands: Commands, store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
     """System prompt, preset, overflow and template are taken and shown."""
     list(commands.conversation.ask("x"))
     commands.run("/system be brief")
     assert store.conversation(commands.conversation.thread.id or 0).system == "be brief"
     commands.run("/preset code")
     assert commands.conversation.sampling
+    commands.run("/overflow")
+    assert "When the context is full: stop" in capsys.readouterr().out
     commands.run("/overflow drop_oldest")
     assert commands.conversation.overflow is Overflow.DROP_OLDEST
     commands.run("/template chatml")
@@ -213,10 +217,40 @@ def test_attached_file_goes_with_the_next_message(
     assert commands.message("look") == "look"
 
 
+def test_message_that_does_not_fit_waits_with_its_files(
+    commands: Commands, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It comes back as typed, a file is attached again, and /draft sends both once."""
+    path = tmp_path / "notes.txt"
+    path.write_text("words " * 3000, encoding="utf-8")
+    commands.run(f"/attach {path}")
+    assert commands.take_back() == ""
+    list(commands.conversation.ask(commands.message("sum it up")))
+    assert commands.take_back() == "sum it up"
+    assert not commands.conversation.thread.turns
+    commands.chat.n_ctx = 10_000  # type: ignore[attr-defined]
+    list(commands.run("/draft") or ())
+    sent = commands.conversation.thread.turns[0].content
+    assert sent.startswith("File notes.txt:")
+    assert sent.endswith("sum it up")
+    assert commands.take_back() == ""
+    assert commands.message("next") == "next"
+    with pytest.raises(UsageProblem, match="no draft"):
+        commands.run("/draft")
+
+
+def test_edit_that_does_not_fit_comes_back_as_a_command(commands: Commands) -> None:
+    """Sent as a message it would be something else."""
+    list(commands.conversation.ask(commands.message("short")))
+    list(commands.run("/edit " + "x" * 20_000) or ())
+    assert commands.take_back() == "/edit " + "x" * 20_000
+    assert [t.content for t in commands.conversation.thread.turns] == ["short", "first"]
+
+
 @pytest.mark.parametrize(
     "line",
     ["/bogus", "/", "/load x", "/load 99", "/save", "/attach", "/attach /no/such/file",
-     "/preset none", "/overflow maybe", "/edit y", "/save /no/such/folder/x.md"],
+     "/preset none", "/preset", "/overflow maybe", "/edit y", "/save /no/such/folder/x.md"],
 )  # fmt: skip
 def test_commands_that_cannot_be_done_say_why(commands: Commands, line: str) -> None:
     """A wrong command is a sentence, and the conversation goes on."""
@@ -278,16 +312,39 @@ def test_json_without_a_prompt_is_refused(
         ("--top-p", "5"),
         ("--top-k", "99999999999999"),
         ("--repeat-penalty", "0"),
+        ("--prompt", " "),
+        ("--stop", ""),
+        ("--conversation", "99"),
         ("--seed", "-1"),
         ("--seed", "4294967295"),
     ],
 )
 def test_options_that_mean_nothing_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    options: tuple[str, ...],
 ) -> None:
-    """An answer of no tokens, and a single answer inside a stored conversation."""
+    """Before anything is loaded: no settings are looked for, so nothing of them is said."""
     monkeypatch.setenv("RIGTUNE_HOME", str(tmp_path))
     assert run(["chat", "demo", *options], registry) == EXIT_USAGE
+    assert "profile" not in capsys.readouterr().err
+
+
+def test_choices_are_named_as_they_are_typed(capsys: pytest.CaptureFixture[str]) -> None:
+    """A wrong choice lists words, not the program's insides."""
+    for words in (["power", "--mode", "x"], ["chat", "demo", "--overflow", "x"]):
+        assert run(words, registry) == EXIT_USAGE
+        assert "<" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("port", ["65536", "-1"])
+def test_port_that_cannot_be_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, port: str
+) -> None:
+    """A slip of the fingers is a usage error, before anything loads."""
+    monkeypatch.setenv("RIGTUNE_HOME", str(tmp_path))
+    assert run(["serve", "demo", "--port", port], registry) == EXIT_USAGE
 
 
 @pytest.mark.engine

@@ -124,6 +124,29 @@ def test_conversation_in_a_terminal(terminal: Terminal) -> None:
     assert terminal.process.wait(PATIENCE_S) == 0
 
 
+def test_message_that_does_not_fit_is_at_the_prompt_again(terminal: Terminal) -> None:
+    """What was typed is not lost and can be changed; the conversation does not know it."""
+    terminal.wait_for("> ")
+    terminal.type(f"/system {'s' * 3500}\n")  # of a context of 4096 tokens, a letter each
+    terminal.wait_for("System prompt: ")
+    terminal.wait_for("> ")
+    terminal.type("far too long " * 60 + "end\n")
+    terminal.wait_for("(not sent; it is at the prompt again)")
+    terminal.wait_for("far too long end")
+    terminal.type(CLEAR_LINE + "short\n")
+    terminal.wait_for("abc abc")
+    terminal.type(INTERRUPT)
+    terminal.wait_for("(stopped)")
+    terminal.wait_for("> ")
+    terminal.type("/list\n")
+    assert "far too long" not in terminal.wait_for("> ").removeprefix("/list")
+    terminal.type('"""\n' + "line of a message\n" * 100 + '"""\n')
+    terminal.wait_for("(not sent; /draft sends it again)")
+    terminal.wait_for("> ")
+    terminal.type("/draft\n")  # it is no shorter than before
+    terminal.wait_for("(not sent; /draft sends it again)")
+
+
 def test_end_of_input_ends_the_chat(terminal: Terminal) -> None:
     """Ctrl-D on an empty line is a way out."""
     terminal.wait_for("> ")

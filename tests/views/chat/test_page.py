@@ -63,6 +63,10 @@ def test_stop_keeps_the_part_and_the_conversation(
     user.wait()
     part = user.texts()[1][1]
     assert 0 < len(part) < len(ANSWER)
+    desk_now = chat.staff.desk
+    assert desk_now is not None
+    assert desk_now._seat.watch is not None
+    assert desk_now._seat.watch._begin_s is None, "its speed would fall for ever"
     user.say("two")
     roles = [(m.role, m.content) for m in session.asked[-1]]
     assert roles == [("user", "one"), ("assistant", part), ("user", "two")]
@@ -79,6 +83,7 @@ def test_stop_while_the_model_loads(
     user.wait()
     assert user.texts() == [("user", "one")]
     assert chat.state.text == ""
+    assert chat.meter.speed.text() == "", "nothing is being stopped any more"
     session.holds_load = False
     chat.scene.resume_requested.emit()
     user.wait()

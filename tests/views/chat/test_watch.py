@@ -62,6 +62,9 @@ def test_slow_answer_is_explained_and_a_quick_one_is_not() -> None:
     assert seen.look().causes == ()
     answered(seen, clock, 15.0)
     assert [cause.code for cause in seen.look().causes] == ["heat"]
+    seen.end()
+    clock.now_s += 60
+    assert seen.look().causes == (), "nobody waits for an answer now"
 
 
 def test_program_that_takes_the_memory_is_named_once() -> None:
