@@ -8,7 +8,6 @@ Kin whose decode differs beyond noise (a spill that nobody sees) do not share.
 """
 
 from collections.abc import Mapping
-from statistics import median
 
 import msgspec
 
@@ -57,7 +56,7 @@ def _agree(first: Estimate, second: Estimate) -> bool:
 def _with_decode(point: Point, decode: list[float], need: Demand) -> Point:
     prefill = estimate(point.prefill)
     shared = estimate(decode)
-    middle = need.n_prompt * median(point.prefill) + need.n_gen * shared.median
+    middle = need.n_prompt * point.prefill_s + need.n_gen * shared.median
     own = need.n_prompt * prefill.half_width
     half = (own**2 + (need.n_gen * shared.half_width) ** 2) ** 0.5
     return msgspec.structs.replace(

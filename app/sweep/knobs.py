@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import msgspec
 
 from app.domain.settings import KV_TYPES, FlashAttn, Settings
-from app.sweep.compare import is_settled
+from app.sweep.compare import is_settled, seems_slower
 from app.sweep.ladder import rung_of
 from app.sweep.pick import KV_GAIN
 from app.sweep.points import Point
@@ -41,7 +41,9 @@ def tune_contexts(s: Search, at: Settings, start: Settings | None = None) -> Ask
     start = at if start is None else start
     at = yield from _tune_ubatch(s, at, start)
     if at != start:
-        yield from s.measure("knobs", at, reps=reps(s))
+        point, held = (yield from s.measure("knobs", at, reps=reps(s))), s.point(start)
+        if point is not None and held is not None and held.is_clean and point.is_clean:
+            at = start if seems_slower(point, held) else at  # a look in an empty context misled
     at = yield from _tune_flash_attn(s, at)
     return (yield from _tune_kv(s, at))
 

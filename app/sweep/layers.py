@@ -74,12 +74,14 @@ def cpu_look(s: Search, base: Settings) -> Asking[Trial | None]:
     return (yield from s.ask("cpu", settings, workload=probe_workload(s), reps=(1, 1), max_s=1))
 
 
-def cpu_reference(s: Search, base: Settings) -> Asking[Point | None]:
-    """Measure the CPU alone where that is expected to take at most a minute."""
+def cpu_reference(
+    s: Search, base: Settings, limit_s: float = CPU_REFERENCE_S
+) -> Asking[Point | None]:
+    """Measure the CPU alone where that is expected to take at most ``limit_s``."""
     settings = cpu_settings(base)
     if s.point(settings) is not None:
         return s.point(settings)
-    limit_s = min(CPU_REFERENCE_S, s.seconds_left / 3)
+    limit_s = min(limit_s, s.seconds_left / 3)
     trial = yield from cpu_look(s, base)
     if trial is None or not usable(trial):
         return None
@@ -92,7 +94,7 @@ def shape(s: Search, base: Settings, ladder: tuple[Rung, ...], spare: int) -> As
     """Look between measured rungs where the curve turns: silent spills and slow devices."""
     for _ in range(MAX_BISECTIONS):
         curve = curve_of(s, base, ladder)
-        index = _suspicious(curve) or _between(s, curve)
+        index = _suspicious(curve) or _between(s, curve) or _dip(curve, ladder)
         if index is None:
             return
         point = yield from s.measure("layers", ladder[index].of(base), spare=spare)
@@ -167,6 +169,45 @@ def _bend(curve: list[tuple[int, Point]]) -> int | None:
     widths = [p.request.half_width for p in (second, last) if p.request is not None]
     noise = math.hypot(*widths)
     return (b + c) // 2 if last.request_s - expected > max(BEND_FRAC * expected, noise) else None
+
+
+def _dip(curve: list[tuple[int, Point]], ladder: tuple[Rung, ...]) -> int | None:
+    """Return the unmeasured rung where the curve may dip below all that is measured.
+
+    What falls rung by rung until memory spills unseen and rises from there is never below either
+    line, continued: the rung is where the higher of the two is least.
+    """
+    if not curve:
+        return None
+    index, best = min(curve, key=lambda c: c[1].request_s)
+    layers = ladder[index].n_gpu_layers
+    experts = ladder[index].n_cpu_moe
+    # a line never goes on from layers to experts
+    on_line = [
+        (i, p)
+        for i, p in curve
+        if ladder[i].n_cpu_moe == experts or ladder[i].n_gpu_layers == layers
+    ]
+    found: list[tuple[float, int]] = []
+    for (a, _), (b, _) in pairwise(on_line):
+        if index not in (a, b) or b - a < 2:
+            continue
+        left = [c for c in on_line if c[0] <= a][-2:]
+        right = [c for c in on_line if c[0] >= b][:2]
+        if len(left) < 2 or (len(right) < 2 and left[0][0] == 0):
+            continue  # the CPU alone reads prompts its own way: no line by itself
+        found += [(max(_line(left, k), _line(right, k)), k) for k in range(a + 1, b)]
+    time_s, rung = min(found, default=(math.inf, 0))
+    noise = best.request.half_width if best.request is not None else 0.0
+    return rung if best.request_s - time_s > max(BEND_FRAC * best.request_s, noise) else None
+
+
+def _line(points: list[tuple[int, Point]], index: int) -> float:
+    """Return the seconds at ``index`` on the line through two ``points``; nothing for fewer."""
+    if len(points) < 2:
+        return -math.inf
+    (a, first), (b, second) = points
+    return first.request_s + (second.request_s - first.request_s) * (index - a) / (b - a)
 
 
 def probe_workload(s: Search) -> Workload:

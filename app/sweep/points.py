@@ -1,7 +1,6 @@
 """What the trials say, per configuration: samples of repeated trials put together."""
 
 from collections.abc import Iterable, Sequence
-from statistics import median
 
 import msgspec
 
@@ -12,7 +11,7 @@ from app.domain.sweep import GOAL_WORKLOADS, SweepPlan
 from app.domain.trial import Trial, Workload
 from app.domain.units import MIB
 from app.sweep.ladder import Rung, rung_of
-from app.sweep.stats import Estimate, estimate, seconds_per_token
+from app.sweep.stats import Estimate, estimate, middle_of, seconds_per_token
 
 SPILL_BYTES = 64 * MIB
 
@@ -41,7 +40,7 @@ class Point(Record, frozen=True, kw_only=True):
         prefill: Seconds per prompt token, per pass.
         decode: Seconds per generated token, per pass; those of its kin too (see ``kin``).
         times: Seconds for the goal's request, per pass.
-        request: Median and interval of ``times``; ``None`` without a speed.
+        request: Middle and interval of ``times``; ``None`` without a speed.
         device_bytes: Need per device.
         growth_bytes: Growth of shared memory, ``None`` if not known.
         disturbed: Whether something slowed down every trial of it.
@@ -76,18 +75,18 @@ class Point(Record, frozen=True, kw_only=True):
 
     @property
     def request_s(self) -> float:
-        """Median seconds for the goal's request; infinite without a speed."""
+        """Middle of the seconds for the goal's request; infinite without a speed."""
         return float("inf") if self.request is None else self.request.median
 
     @property
     def prefill_s(self) -> float:
-        """Median seconds per prompt token."""
-        return median(self.prefill)
+        """Middle of the seconds per prompt token."""
+        return middle_of(self.prefill)
 
     @property
     def decode_s(self) -> float:
-        """Median seconds per generated token."""
-        return median(self.decode)
+        """Middle of the seconds per generated token."""
+        return middle_of(self.decode)
 
     @property
     def grew(self) -> bool:

@@ -18,6 +18,7 @@ from app.sweep.soak import soak
 from app.sweep.speed_model import mapped
 from app.sweep.start import base_settings, device_groups, kind_of
 
+CPU_SHARE = 0.04  # of the time budget: what the CPU may take before the finals if it cannot lead
 CPU_IN_REACH = 1.3  # the CPU's own threads are tried when it is within this factor of the best
 MIDDLE = 0.6  # of the way up: where the curve's shape shows best
 BIG_BATCH = 2048
@@ -44,6 +45,8 @@ def script(s: Search) -> Asking[None]:
             yield from devices.other_devices(s, group)
     yield from knobs.threads_again(s)
     yield from finals(s)
+    if groups:
+        yield from layers.cpu_reference(s, base_settings(s.plan, groups[0]))
     yield from context_curve(s)
     yield from longest_context(s)
     yield from soak(s)
@@ -74,7 +77,9 @@ def _on_devices(s: Search, group: tuple[str, ...]) -> Asking[bool]:
         # what is wrong there has to be found with few loads
         yield from _middle(s, base, at, s.ladder, low)
     if not s.is_quick:
-        yield from layers.cpu_reference(s, base)  # while it is loaded
+        # while it is loaded, unless it takes long and cannot lead: then after the finals
+        limit_s = layers.CPU_REFERENCE_S if _cpu_is_near(s) else CPU_SHARE * s.budget.max_s
+        yield from layers.cpu_reference(s, base, limit_s)
     yield from _prompt_on_device(s, base)
     if s.is_quick and _cpu_may_lead(s):
         yield from layers.cpu_reference(s, base)
@@ -199,6 +204,14 @@ def _cpu_may_lead(s: Search) -> bool:
     """Whether the CPU's first look is better than what the device does in an empty context."""
     best, decode_s = s.best(), s.cpu_decode_s()
     return best is not None and decode_s is not None and decode_s < s.shallow_decode_s(best)
+
+
+def _cpu_is_near(s: Search) -> bool:
+    """Whether the CPU's first look is near what the device does in an empty context."""
+    best, decode_s = s.best(), s.cpu_decode_s()
+    if best is None or decode_s is None:
+        return True
+    return decode_s <= CPU_IN_REACH * s.shallow_decode_s(best)
 
 
 def _is_strange(s: Search, low: int) -> bool:

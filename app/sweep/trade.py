@@ -106,9 +106,9 @@ def clear_gain(s: Search, at: Settings, ladder: tuple[Rung, ...]) -> Asking[None
 def may_pin(s: Search, at: Settings) -> bool:
     """Whether the weights that ``at`` leaves in RAM may be copied and pinned there."""
     model, host = s.plan.space.model, s.plan.space.host
-    in_ram = model.file_bytes - s.total_bytes(at)
-    allowed = not s.request_is_pinned("load_mode")
-    return allowed and 0 < in_ram <= PINNED_RAM_FRAC * host.ram_bytes
+    in_ram = model.file_bytes - s.total_bytes(at)  # at most: caches and buffers are in it
+    allowed = s.has_cpu_part(at) and not s.request_is_pinned("load_mode")
+    return allowed and in_ram <= PINNED_RAM_FRAC * host.ram_bytes
 
 
 def pinned_weights(s: Search, at: Settings, spare: int) -> Asking[None]:
