@@ -11,6 +11,7 @@ from app.domain.trial import Trial, Workload
 from app.sweep.cost import affordable, fastest
 from app.sweep.kin import share_decode
 from app.sweep.ladder import Bounds, Fits, Rung, expert_ladder, layer_ladder, rung_of
+from app.sweep.line import straighten
 from app.sweep.pick import best_of, pick
 from app.sweep.points import (
     SPILL_BYTES,
@@ -169,6 +170,7 @@ class Known:
         if n != len(self.trials):
             points = build_points(self.trials, workload, self.demand)
             points = share_decode(points, self.demand)
+            points = straighten(points, self.demand, self.plan.space.model.n_layer)
             self._built[workload] = (len(self.trials), points)
         return points
 

@@ -77,8 +77,9 @@ def _on_devices(s: Search, group: tuple[str, ...]) -> Asking[bool]:
         # what is wrong there has to be found with few loads
         yield from _middle(s, base, at, s.ladder, low)
     if not s.is_quick:
-        # while it is loaded, unless it takes long and cannot lead: then after the finals
-        limit_s = layers.CPU_REFERENCE_S if _cpu_is_near(s) else CPU_SHARE * s.budget.max_s
+        # while it is loaded; after the finals where it takes long, cannot lead, nothing is odd
+        needed = _cpu_is_near(s) or not _leads(s, s.ladder[low])
+        limit_s = layers.CPU_REFERENCE_S if needed else CPU_SHARE * s.budget.max_s
         yield from layers.cpu_reference(s, base, limit_s)
     yield from _prompt_on_device(s, base)
     if s.is_quick and _cpu_may_lead(s):
@@ -212,6 +213,12 @@ def _cpu_is_near(s: Search) -> bool:
     if best is None or decode_s is None:
         return True
     return decode_s <= CPU_IN_REACH * s.shallow_decode_s(best)
+
+
+def _leads(s: Search, rung: Rung) -> bool:
+    """Whether ``rung`` is the best so far."""
+    best = s.best()
+    return best is not None and best.rung == rung
 
 
 def _is_strange(s: Search, low: int) -> bool:
