@@ -68,10 +68,11 @@ def _on_devices(s: Search, group: tuple[str, ...]) -> Asking[bool]:
         return False
     low, at = found
     spare = 1 if s.is_quick else 3
+    ladder = s.ladder
     if not s.is_quick:
+        ladder = yield from _branch(s, at, spare)
         yield from _auto_fit(s, base, at)
-    if not s.is_quick:
-        yield from trade.clear_gain(s, at, s.ladder)
+        yield from trade.clear_gain(s, at, ladder)
     yield from layers.cpu_look(s, base)
     if _is_strange(s, low):
         # what is wrong there has to be found with few loads
@@ -84,7 +85,8 @@ def _on_devices(s: Search, group: tuple[str, ...]) -> Asking[bool]:
     yield from _prompt_on_device(s, base)
     if s.is_quick and _cpu_may_lead(s):
         yield from layers.cpu_reference(s, base)
-    ladder = yield from _branch(s, at, spare)
+    if s.is_quick:
+        ladder = yield from _branch(s, at, spare)
     yield from _middle(s, base, at, ladder, low)
     yield from layers.shape(s, base, ladder, 0 if s.is_quick else 1)
     best = s.best()
