@@ -53,7 +53,7 @@ def straighten(
 
 def _ladders_of(settings: Settings, n_blocks: int) -> list[Ladder]:
     """Return the ladders ``settings`` is a rung of: over layers, and over experts in RAM."""
-    if not 0 < settings.n_gpu_layers:
+    if not settings.n_gpu_layers > 0:
         return []
     plain = msgspec.structs.replace(kin_of(settings), n_gpu_layers=0, n_cpu_moe=0)
     over_experts: Ladder = (plain, "n_cpu_moe", settings.n_gpu_layers)
@@ -96,8 +96,6 @@ def _fit(rungs: Mapping[int, Estimate], weights: Sequence[float]) -> Line:
 def _with(point: Point, decode: Estimate, need: Demand) -> Point:
     prompt = estimate(point.prefill)
     middle = need.n_prompt * prompt.median + need.n_gen * decode.median
-    half = (
-        (need.n_prompt * prompt.half_width) ** 2 + (need.n_gen * decode.half_width) ** 2
-    ) ** 0.5
+    half = ((need.n_prompt * prompt.half_width) ** 2 + (need.n_gen * decode.half_width) ** 2) ** 0.5
     request = Estimate(median=middle, low=middle - half, high=middle + half)
     return msgspec.structs.replace(point, request=request)

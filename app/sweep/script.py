@@ -70,9 +70,9 @@ def _on_devices(s: Search, group: tuple[str, ...]) -> Asking[bool]:
     spare = 1 if s.is_quick else 3
     ladder = s.ladder
     if not s.is_quick:
-        ladder = yield from _branch(s, at, spare)
         yield from _auto_fit(s, base, at)
-        yield from trade.clear_gain(s, at, ladder)
+        ladder = yield from _branch(s, at, spare)
+        yield from trade.clear_gain(s, at, s.ladder)
     yield from layers.cpu_look(s, base)
     if _is_strange(s, low):
         # what is wrong there has to be found with few loads

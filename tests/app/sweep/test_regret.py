@@ -15,6 +15,10 @@ MISSED = {
     1304: "fewer layers win without proof where the CPU decodes faster than the card",
     1335: "with everything on the card, experts and whole layers are the same curve",
     1665: "on a slow machine what promises most is tried before the references",
+    2106: "between placements that spill unseen and one that does not the curve may dip",
+    2286: "threads that lost at the goal's depth are dropped, whatever a disturbed look said",
+    2336: "the line through all rungs tells neighbours apart that noise does not",
+    9697: "whole layers get their look while there is time to tune them",
 }
 
 

@@ -2,6 +2,8 @@
 
 import math
 import random
+from collections.abc import Callable, Sequence
+from statistics import median
 
 import pytest
 from hypothesis import given
@@ -9,24 +11,37 @@ from hypothesis import strategies as st
 
 from app.domain.trial import Sample
 from app.sweep.stats import (
+    Estimate,
     between_loads_frac,
     estimate,
     median_variance_factor,
+    middle_of,
     paired_difference,
     rate,
+    sample_median,
     t_975,
 )
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 6, 8, 12, 20])
-def test_interval_covers_the_median(n: int) -> None:
+@pytest.mark.parametrize("method", [estimate, sample_median])
+def test_interval_covers_the_median(n: int, method: Callable[[Sequence[float]], Estimate]) -> None:
     """The 95 % interval of n normal samples holds the true median in 93.5–98 % of draws."""
     rng = random.Random(n)
     hits = 0
     for _ in range(3000):
-        est = estimate([rng.gauss(1.0, 0.05) for _ in range(n)])
+        est = method([rng.gauss(1.0, 0.05) for _ in range(n)])
         hits += est.low <= 1.0 <= est.high
     assert 0.935 <= hits / 3000 <= 0.98
+
+
+def test_what_is_compared_scatters_less_and_stands_firm() -> None:
+    """The middle's variance is below 0.8 of the median's; one wild pass in five hardly moves it."""
+    rng = random.Random(3)
+    draws = [[rng.gauss(1.0, 0.05) for _ in range(5)] for _ in range(3000)]
+    middle = sum((middle_of(d) - 1) ** 2 for d in draws)
+    assert middle < 0.8 * sum((median(d) - 1) ** 2 for d in draws)
+    assert middle_of([1.0, 1.01, 0.99, 1.0, 9.0]) == pytest.approx(1.0, abs=0.011)
 
 
 @pytest.mark.parametrize(("n", "exact"), [(3, 0.4487), (5, 0.2868), (9, 0.1661)])

@@ -1,0 +1,82 @@
+"""Rungs of one ladder are read along their line; what lies off it is left as measured."""
+
+import random
+
+import msgspec
+
+from app.domain.outcome import Outcome
+from app.domain.settings import Settings
+from app.sweep.line import straighten
+from app.sweep.pick import pick
+from app.sweep.points import Demand, Point
+from app.sweep.stats import estimate
+
+NEED = Demand(n_prompt=512, n_gen=256)
+BLOCKS = 40
+BASE = Settings(n_gpu_layers=1, n_threads=8, devices=("gpu0",))
+
+
+def timed(n_gpu_layers: int, decode: list[float]) -> Point:
+    prefill = (0.001, 0.00101, 0.00099, 0.001)
+    times = tuple(NEED.n_prompt * 0.001 + NEED.n_gen * d for d in decode)
+    return Point(
+        settings=msgspec.structs.replace(BASE, n_gpu_layers=n_gpu_layers),
+        indices=(0,),
+        load_ids=(1,),
+        outcome=Outcome.OK,
+        prefill=prefill,
+        decode=tuple(decode),
+        times=times,
+        request=estimate(times),
+    )
+
+
+def straight(points: list[Point]) -> list[Point]:
+    return list(straighten({p.settings: p for p in points}, NEED, BLOCKS).values())
+
+
+def true_s(n: int) -> float:
+    return 0.2 - 0.003 * n
+
+
+def test_noise_among_neighbours_shrinks() -> None:
+    """Over many noisy ladders the times lie clearly nearer to the truth than as measured."""
+    rng = random.Random(5)
+    raw = shrunk = 0.0
+    for _ in range(100):
+        rungs = (20, 33, 34, 35)
+        points = [timed(n, [true_s(n) * (1 + rng.gauss(0, 0.05)) for _ in range(5)]) for n in rungs]
+        for n, before, after in zip(rungs, points, straight(points), strict=True):
+            truth = 512 * 0.001 + 256 * true_s(n)
+            raw += (before.request_s - truth) ** 2
+            shrunk += (after.request_s - truth) ** 2
+    assert shrunk < 0.7 * raw
+
+
+def test_what_lies_off_the_line_stays() -> None:
+    """A rung slowed down by a spill that nobody sees is not taken towards the others."""
+    quiet = [1.0, 1.002, 0.998, 1.0]
+    points = [timed(n, [true_s(n) * q for q in quiet]) for n in (20, 30, 34)]
+    points.append(timed(35, [true_s(33) * 1.1 * q for q in quiet]))
+    assert straight(points) == points
+
+
+def test_two_rungs_and_the_output_layer_are_no_line() -> None:
+    """Two rungs say nothing of each other, and the output layer is a step of its own."""
+    points = [timed(n, [true_s(n) * q for q in (1.0, 1.05, 0.95, 1.02)]) for n in (20, 30)]
+    points.append(timed(BLOCKS + 1, [0.05, 0.051, 0.049, 0.05]))
+    assert straight(points) == points
+
+
+def test_small_steps_add_up() -> None:
+    """Of three rungs, each 1.5 % slower than the one below, the largest is not recommended."""
+    quiet = [1.0, 1.001, 0.999, 1.0]
+    points = [
+        msgspec.structs.replace(
+            timed(n, [0.1 * slow * q for q in quiet]), device_bytes={"gpu0": n * 10**9}
+        )
+        for n, slow in ((30, 1.0), (31, 1.016), (32, 1.032))
+    ]
+    winner = pick(points)
+    assert winner is not None
+    assert winner.settings.n_gpu_layers == 31
