@@ -7,6 +7,7 @@ noise of decode, nearly all of a request on a slow machine, does not hide what t
 Kin whose decode differs beyond noise (a spill that nobody sees) do not share.
 """
 
+import math
 from collections.abc import Mapping
 
 import msgspec
@@ -49,7 +50,7 @@ def _alike(members: list[Point]) -> list[Point]:
 
 def _agree(first: Estimate, second: Estimate) -> bool:
     gap = abs(first.median - second.median)
-    noise = first.half_width + second.half_width
+    noise = math.hypot(first.half_width, second.half_width)
     return gap <= min(noise, ALIKE_FRAC * first.median)
 
 
