@@ -59,3 +59,12 @@ def test_other_threads_are_no_kin() -> None:
     first = timed(BASE, 0.004, (0.250, 0.262, 0.251))
     second = timed(fewer, 0.004, (0.255, 0.249, 0.263))
     assert [p.request for p in shared(first, second)] == [first.request, second.request]
+
+
+def test_many_passes_tell_a_small_spill_apart() -> None:
+    """A gap wider than the interval of the difference is no noise: each keeps its own passes."""
+    larger = msgspec.structs.replace(BASE, n_ubatch=1024)
+    first = timed(BASE, 0.004, (0.250, 0.252, 0.248))
+    gap = 1.2 * 2**0.5 * estimate(first.decode).half_width  # intervals overlap, not by chance
+    second = timed(larger, 0.001, (0.250 + gap, 0.252 + gap, 0.248 + gap))
+    assert shared(first, second) == [first, second]
