@@ -5,7 +5,7 @@ import random
 import pytest
 
 from app.domain.trial import Sample
-from app.sweep.stats import estimate
+from app.sweep.stats import sample_median
 from app.worker.repeat import half_width_frac, settled
 
 
@@ -40,5 +40,5 @@ def test_the_interval_is_the_one_that_is_shown(n: int) -> None:
     """The worker stops by the same interval that results carry."""
     rng = random.Random(n)
     passes = samples(*(rng.randrange(900, 1100) for _ in range(n)))
-    shown = estimate([s.ns / s.n_tok for s in passes])
+    shown = sample_median([s.ns / s.n_tok for s in passes])
     assert half_width_frac(passes) == pytest.approx(shown.half_width / shown.median, rel=1e-3)
