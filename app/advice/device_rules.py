@@ -40,7 +40,7 @@ def engine_sees_no_gpu(now: Situation) -> Iterator[Evidence]:
         # A processor's GPU beside a card is left out by design.
         if kind(gpu) is GpuKind.INTEGRATED and any(cards(now.machine)):
             continue
-        if _is_given_away(gpu) or _should_be_listed(gpu, engine.backends):
+        if _lacks_driver(gpu) or _is_given_away(gpu) or _should_be_listed(gpu, engine.backends):
             continue
         yield {"gpu": name_of(gpu), "backends": ", ".join(engine.backends) or "none"}
 
@@ -65,8 +65,7 @@ def given_to_guest(now: Situation) -> Iterator[Evidence]:
     """A card is set aside for virtual machines."""
     for gpu in now.machine.gpus:
         if _is_given_away(gpu):
-            driver = gpu.info.driver if gpu.info is not None else None
-            yield {"gpu": name_of(gpu), "driver": driver}
+            yield {"gpu": name_of(gpu), "driver": _driver(gpu)}
 
 
 def unmatched_device(now: Situation) -> Iterator[Evidence]:
@@ -114,19 +113,16 @@ def gpu_lost(now: Situation) -> Iterator[Evidence]:
 def no_nvidia_driver(now: Situation) -> Iterator[Evidence]:
     """An NVIDIA card is on the bus without NVIDIA's driver."""
     for gpu in cards(now.machine, "nvidia"):
-        driver = gpu.info.driver if gpu.info is not None else None
-        vendor_driver = driver is not None and driver.split(" ")[0].startswith("nvidia")
-        if not vendor_driver and not _is_given_away(gpu):
-            yield {"gpu": name_of(gpu), "driver": driver}
+        if _lacks_driver(gpu) and not _is_given_away(gpu):
+            yield {"gpu": name_of(gpu), "driver": _driver(gpu)}
 
 
 def card_not_answering(now: Situation) -> Iterator[Evidence]:
     """The card is on the bus with its driver, yet the driver does not list it or answer."""
     nvml = now.machine.unavailable.get("nvml")
     for gpu in cards(now.machine, "nvidia"):
-        driver = (gpu.info.driver or "") if gpu.info is not None else ""
         silent = gpu.info is not None and _reason(gpu.info.missing) == "driver_not_loaded"
-        if (nvml == "no_data" or silent) and driver.startswith("nvidia"):
+        if (nvml == "no_data" or silent) and not _lacks_driver(gpu):
             yield {"gpu": name_of(gpu)}
 
 
@@ -134,7 +130,7 @@ def old_nvidia_driver(now: Situation) -> Iterator[Evidence]:
     """The driver is older than any CUDA 12 engine needs."""
     by_driver: dict[str, list[str]] = {}
     for gpu in cards(now.machine, "nvidia"):
-        text = (gpu.info.driver or "") if gpu.info is not None else ""
+        text = _driver(gpu) or ""
         major = text.removeprefix("nvidia ").split(".")[0]
         # Windows' own numbering (31.0.…) is not NVIDIA's.
         if major.isdigit() and 100 < int(major) < MIN_CUDA_12_DRIVER:
@@ -153,7 +149,8 @@ def nvidia_without_cuda(now: Situation) -> Iterator[Evidence]:
 
 def hybrid(now: Situation) -> Iterator[Evidence]:
     """Integrated and discrete GPU in one machine: name the one that is used."""
-    card = next(cards(now.machine), None)
+    asked = now.machine.engine is not None
+    card = next((g for g in cards(now.machine) if g.engine or not asked), None)
     other = next(integrated(now.machine), None)
     if card is not None and other is not None:
         device = card.engine[0].name if card.engine else name_of(card)
@@ -256,14 +253,23 @@ def equal_cards(now: Situation) -> Iterator[Evidence]:
         yield {"count": len(usable), "gpu": name_of(usable[0])}
 
 
+def _driver(gpu: Gpu) -> str | None:
+    return gpu.info.driver if gpu.info is not None else None
+
+
 def _is_given_away(gpu: Gpu) -> bool:
-    return gpu.info is not None and gpu.info.driver in GUEST_DRIVERS
+    return _driver(gpu) in GUEST_DRIVERS
+
+
+def _lacks_driver(gpu: Gpu) -> bool:
+    """Whether an NVIDIA card runs without NVIDIA's driver."""
+    is_nvidia = gpu.info is not None and gpu.info.vendor == "nvidia"
+    return is_nvidia and not (_driver(gpu) or "").startswith("nvidia")
 
 
 def _should_be_listed(gpu: Gpu, backends: tuple[str, ...]) -> bool:
     """Whether the engine has the backend that drives a card with its vendor's driver loaded."""
-    driver = (gpu.info.driver or "") if gpu.info is not None else ""
-    return driver.startswith("nvidia") and "CUDA" in backends
+    return (_driver(gpu) or "").startswith("nvidia") and "CUDA" in backends
 
 
 def _broken(missing: dict[str, str]) -> bool:

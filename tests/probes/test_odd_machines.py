@@ -80,6 +80,37 @@ def test_cuda_that_lists_no_card_is_no_matter_of_the_build() -> None:
     assert "engine_sees_no_gpu" in ids(seen(recorded(files, nvml_card(FIRST)), vulkan))
 
 
+UHD = device("Vulkan0", "Intel(R) UHD Graphics", kind=GpuKind.INTEGRATED, pci_id="0000:00:02.0")
+
+
+@pytest.mark.parametrize(
+    ("driver", "answers", "start"),
+    [
+        ("nouveau", None, "lib_missing"),
+        (None, {}, "driver_not_loaded"),
+        ("nvidia", dict.fromkeys(nvml_card(FIRST), "!lost"), None),
+    ],
+)
+def test_a_card_that_does_not_run_is_not_the_one_in_use(
+    driver: str | None, answers: dict[str, Any] | None, start: str | None
+) -> None:
+    """Its driver is what is missing: neither is it used, nor would another engine help."""
+    files = on_bus("0000:00:02.0", "8086", "i915", card="card1") | on_bus(FIRST, "10de", driver)
+    found = ids(seen(recorded(files, answers, nvml_start=start), engine(UHD)))
+    assert found & {"no_nvidia_driver", "gpu_lost"}
+    assert not found & {"hybrid", "engine_sees_no_gpu"}
+
+
+def test_of_two_cards_the_one_the_engine_lists_is_called_used() -> None:
+    """A laptop's card without driver beside an external one that runs: the latter is named."""
+    files = on_bus("0000:00:02.0", "8086", "i915", card="card1")
+    files |= on_bus(FIRST, "10de", "nvidia") | on_bus(SECOND, "1002", "amdgpu", device="744c")
+    radeon = device("Vulkan1", "AMD Radeon RX 7900 XTX", pci_id=SECOND)
+    situation = seen(recorded(files, nvml_start="lib_missing"), engine(UHD, radeon))
+    (hybrid,) = (f for f in findings(situation) if f.id == "hybrid")
+    assert hybrid.evidence["device"] == "Vulkan1"
+
+
 def test_several_cards_under_wsl_are_told_apart() -> None:
     """No bus is visible there: NVML counts, and its addresses join the engine's names."""
     files = {"/proc/sys/kernel/osrelease": "5.15.167.4-microsoft-standard-WSL2"}
