@@ -35,7 +35,7 @@ def engine_sees_no_gpu(now: Situation) -> Iterator[Evidence]:
         return
     for gpu in now.machine.gpus:
         info = gpu.info
-        if info is None or gpu.engine or info.mig is not None or _broken(info.missing):
+        if info is None or gpu.engine or info.mig is not None or _reason(info.missing):
             continue
         # A processor's GPU beside a card is left out by design.
         if kind(gpu) is GpuKind.INTEGRATED and any(cards(now.machine)):
@@ -52,7 +52,7 @@ def cuda_without_card(now: Situation) -> Iterator[Evidence]:
         return
     for gpu in cards(now.machine, "nvidia"):
         info = gpu.info
-        usable = info is not None and info.mig is None and not _broken(info.missing)
+        usable = info is not None and info.mig is None and not _reason(info.missing)
         if usable and _should_be_listed(gpu, engine.backends) and not _is_given_away(gpu):
             yield {
                 "gpu": name_of(gpu),
@@ -270,10 +270,6 @@ def _lacks_driver(gpu: Gpu) -> bool:
 def _should_be_listed(gpu: Gpu, backends: tuple[str, ...]) -> bool:
     """Whether the engine has the backend that drives a card with its vendor's driver loaded."""
     return (_driver(gpu) or "").startswith("nvidia") and "CUDA" in backends
-
-
-def _broken(missing: dict[str, str]) -> bool:
-    return _reason(missing) in {"lost", "version_mismatch", "driver_not_loaded"}
 
 
 def _reason(missing: dict[str, str]) -> str | None:

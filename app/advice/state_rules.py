@@ -158,14 +158,15 @@ def rebar_off(now: Situation) -> Iterator[Evidence]:
 def narrow_link(now: Situation) -> Iterator[Evidence]:
     """Fewer lanes, or a lower generation, than card and slot can do, seen under load.
 
-    Not inside a laptop: its maker wired the lanes.
+    Not inside a laptop, whose maker wired the lanes, nor for a card on a cable: behind Thunderbolt
+    a link calls itself Gen 1, whatever the cable carries.
     """
     for gpu in cards(now.machine):
         info, busy = gpu.info, now.reading(gpu, "busy_pct")
         width, generation = now.reading(gpu, "pcie_width"), now.reading(gpu, "pcie_gen")
         if info is None or busy is None or busy < BUSY_PCT or width is None or generation is None:
             continue
-        if now.machine.host.is_laptop and not info.external:
+        if now.machine.host.is_laptop or info.external:
             continue
         wide, fast = info.pcie_width_max, info.pcie_gen_max
         if (wide is not None and width < wide) or (fast is not None and generation < fast):

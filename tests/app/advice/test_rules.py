@@ -240,11 +240,21 @@ def test_nobody_is_told_to_switch_on_what_a_card_cannot_do() -> None:
 
 
 def test_lanes_inside_a_laptop_are_no_loose_slot() -> None:
-    """Its maker wired them: there is no slot or riser to check, except for a card on a cable."""
+    """Its maker wired them: there is no slot or riser to check."""
     shown = s.seen(busy_pct=90.0, pcie_width=8)
     laptop = msgspec.structs.replace(shown.machine, host=s.host(is_laptop=True))
     assert "narrow_link" in ids(shown)
     assert "narrow_link" not in ids(dataclasses.replace(shown, machine=laptop))
+
+
+def test_a_card_on_a_cable_has_no_loose_slot() -> None:
+    """Behind Thunderbolt a link calls itself Gen 1, whatever the cable carries."""
+    for laptop in (True, False):
+        boxed = s.seen(s.gpu(external=True), busy_pct=97.0, pcie_gen=1, pcie_width=4)
+        machine = msgspec.structs.replace(boxed.machine, host=s.host(is_laptop=laptop))
+        found = ids(dataclasses.replace(boxed, machine=machine))
+        assert "external_gpu" in found
+        assert "narrow_link" not in found
 
 
 def test_a_card_above_its_slowdown_temperature_is_not_less_than_nothing_away() -> None:
