@@ -23,6 +23,8 @@ NOTICED_BYTES = 256 << 20
 RASTERISERS = ("llvmpipe", "lavapipe", "softpipe", "swiftshader", "basic render")
 CARVE_OUT_FRAC = 0.5
 """Share of the largest backend's memory below which a backend sees only a carve-out."""
+MAX_MEMORY_BYTES = 1 << 43
+"""8 TiB: above any device, below the sentinels that stand for "unknown"."""
 TOTAL_SLACK = 1.02
 """Two sources may differ by rounding and reserve; beyond that the larger one is wrong."""
 
@@ -66,16 +68,16 @@ def best_first(devices: Sequence[EngineDevice], kind: GpuKind) -> tuple[EngineDe
 
 
 def flagged(device: EngineDevice) -> EngineDevice:
-    """Return an engine device with its true kind and a free memory that is possible."""
+    """Return an engine device with its true kind and memory figures that are possible."""
     kind = device.kind
     if any(word in device.description.lower() for word in RASTERISERS):
         kind = GpuKind.SOFTWARE
     elif device.endpoint is not None:
         kind = GpuKind.REMOTE
-    free, total = device.free_bytes, device.total_bytes
-    if free is not None:
-        free = None if free < 0 else min(free, total) if total is not None else free
-    return msgspec.structs.replace(device, kind=kind, free_bytes=free)
+    free, total = _possible(device.free_bytes), _possible(device.total_bytes)
+    if free is not None and total is not None:
+        free = min(free, total)
+    return msgspec.structs.replace(device, kind=kind, free_bytes=free, total_bytes=total)
 
 
 def search_devices(machine: Machine) -> tuple[SearchDevice, ...]:
@@ -160,6 +162,10 @@ def stayed_empty(
         if is_card and rise is not None and held > NOTICED_BYTES and rise < PLACED_BYTES:
             return gpu, held
     return None
+
+
+def _possible(n_bytes: int | None) -> int | None:
+    return n_bytes if n_bytes is not None and 0 <= n_bytes <= MAX_MEMORY_BYTES else None
 
 
 def _asked(machine: Machine, devices: Sequence[str]) -> set[str]:

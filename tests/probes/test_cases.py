@@ -135,6 +135,20 @@ def test_nothing_free_of_nothing_is_an_engine_that_does_not_know() -> None:
     assert found.free_bytes == found.total_bytes == 8 * GIB
 
 
+@pytest.mark.parametrize("total", [1 << 60, (1 << 64) - 1, -1])
+def test_an_engines_impossible_memory_is_unknown(total: int) -> None:
+    """A sentinel for "unknown" is shown as missing; the card's own figure, if any, counts."""
+    listed = engine(device("CUDA0", LAPTOP, pci_id=FIRST, total=total, free=total))
+    silent = nvml_card(FIRST, **{"nvmlDeviceGetMemoryInfo(33554472)": "!not_supported"})
+    unknown = seen(recorded(on_bus(FIRST, "10de", "nvidia"), silent), listed)
+    (shown,) = the_gpu(unknown).engine
+    assert (shown.total_bytes, shown.free_bytes) == (None, None)
+    assert search_devices(unknown.machine) == ()
+    known = seen(recorded(on_bus(FIRST, "10de", "nvidia"), nvml_card(FIRST)), listed)
+    (found,) = search_devices(known.machine)
+    assert found.total_bytes == 8 * GIB
+
+
 # --- C04: the window counted as memory ----------------------------------------------------------
 
 
