@@ -134,7 +134,10 @@ class RecordedWindows:
 
     def value(self, key: str, name: str) -> RegistryValue | Absence:
         """Return a registry value."""
-        return self._recording.registry.get(key, {}).get(name, Absence.NO_DATA)
+        values = self._recording.registry.get(key, {})
+        # The registry takes no note of case.
+        spelt = next((known for known in values if known.lower() == name.lower()), name)
+        return values.get(spelt, Absence.NO_DATA)
 
     def value_names(self, key: str) -> tuple[str, ...]:
         """Return the names of a key's values."""

@@ -36,6 +36,13 @@ def test_recording_gives_the_same_answers() -> None:
     assert played.resets() == door.resets()
 
 
+def test_a_recorded_values_name_may_be_written_in_any_case() -> None:
+    """The registry takes no note of case: what counts on the machine counts in its recording."""
+    played = RecordedWindows(WindowsRecording(registry={GRAPHICS: {"TDRDELAY": dword(9)}}))
+    assert played.value(GRAPHICS, "TdrDelay") == dword(9)
+    assert played.value(GRAPHICS, "TdrLevel") is Absence.NO_DATA
+
+
 def test_owner_is_not_in_the_recording() -> None:
     """Folders of programs, device serials and firmware texts are left out."""
     door = windows(
