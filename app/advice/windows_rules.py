@@ -35,7 +35,7 @@ def delay_zero(now: Situation) -> Iterator[Evidence]:
 def delay_long(now: Situation) -> Iterator[Evidence]:
     """With a long delay a real hang freezes the screen that long."""
     delays = [_timeout(now, name) or 0 for name in ("TdrDelay", "TdrDdiDelay")]
-    if max(delays) > LONG_S:
+    if max(delays) > LONG_S and _timeout(now, "TdrLevel") != 0:
         yield {"delay_s": max(delays)}
 
 

@@ -15,7 +15,7 @@ from app.domain.units import MISSING, counted, format_bytes
 SOURCES = {
     "default": "Windows default",
     "registry": "set in the registry",
-    "wrong_type": "not a DWORD in the registry, so the default",
+    "wrong_type": "Windows default, because the registry's value is no DWORD",
 }
 
 LOOKED_FOR = {

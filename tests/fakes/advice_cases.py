@@ -179,7 +179,7 @@ CASES: dict[str, tuple[Situation, Situation]] = {
     ),
     "tdr_delay_long": (
         s.on_windows(s.windows(TdrDdiDelay=60)),
-        s.on_windows(s.windows(TdrDelay=8)),
+        s.on_windows(s.windows(TdrDelay=600, TdrLevel=0)),
     ),
     "tdr_wrong_type": (
         s.on_windows(
