@@ -936,8 +936,8 @@
 <context>
     <name>GpuCard</name>
     <message>
-        <source>This engine build has no backend for this GPU, so it will not be used.</source>
-        <translation>此引擎版本没有适用于该 GPU 的后端，因此不会使用它。</translation>
+        <source>The engine does not list this GPU, so it will not be used.</source>
+        <translation>引擎没有列出该 GPU，因此不会使用它。</translation>
     </message>
     <message>
         <source>asleep</source>

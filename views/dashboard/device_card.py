@@ -29,6 +29,8 @@ from views.words import absence_text
 Span = tuple[float, float | None]
 """Length of the window and its end (``time.perf_counter()``; ``None`` = now), seconds."""
 MAX_COLUMNS = 3
+KEPT_BACK = {"implausible", "no_permission"}
+"""Reasons of a reading that a device has and that cannot be shown."""
 BANDED = ("clock_mhz", "power_w", "temp_c")
 """Strips that show when the device was slowed down."""
 REASON_OF = {"limited_most_pct": "limited_pct"}
@@ -114,11 +116,12 @@ class DeviceCard(Card):
         shown = []
         for field, strip in self._strips.items():
             points = points_of[field]
-            if statistics(points) is None:
+            reason = missing.get(REASON_OF.get(field, field), "")
+            if statistics(points) is None and reason not in KEPT_BACK:
                 continue  # this device does not tell; a capability that is not there is not shown
             shown.append(field)
-            reason = absence_text(missing.get(REASON_OF.get(field, field), ""))
-            strip.show_points(points, length_s, reason, slowed if field in BANDED else ())
+            bands = slowed if field in BANDED else ()
+            strip.show_points(points, length_s, absence_text(reason), bands)
         if shown:
             self.has_readings = True
             self._arrange(tuple(shown))
@@ -131,9 +134,11 @@ class DeviceCard(Card):
 
     def _row(self, field: str) -> list[str]:
         strip, points = self._strips[field], self._points[field]
-        newest = points[-1][1]
+        newest = points[-1][1] if points else None
         now = MISSING if newest is None else strip.format(newest)
-        return [strip.info.name, now, *map(strip.format, statistics(points) or ())]
+        past = statistics(points)
+        known = [MISSING] * 3 if past is None else map(strip.format, past)
+        return [strip.info.name, now, *known]
 
     @Slot(bool)
     def show_as_table(self, is_table: bool) -> None:  # noqa: FBT001

@@ -24,8 +24,15 @@ GONE = {"lost", "stale", "no_power", "driver_not_loaded", "version_mismatch"}
 class GpuCard(DeviceCard):
     """A card per GPU."""
 
-    def __init__(self, kit: Kit, gpu: Gpu) -> None:
-        """Build the card of ``gpu``."""
+    def __init__(self, kit: Kit, gpu: Gpu, *, is_engine_known: bool) -> None:
+        """Build the card of ``gpu``.
+
+        Args:
+            kit: What widgets are made of.
+            gpu: The GPU.
+            is_engine_known: Whether the engine was asked for its devices; while a card sleeps it
+                is not, because that would wake it.
+        """
         super().__init__(kit, "gpu", gpu_name(gpu), gpu_facts(gpu), gpu_strips(gpu.info))
         self._gpu = gpu
         self._memory = MemorySplit(kit)
@@ -37,9 +44,10 @@ class GpuCard(DeviceCard):
         self._note.hide()
         self.column.addWidget(self._note)
         self._lasting_note = unmatched_text(gpu.unmatched)
-        if not gpu.engine:
+        if is_engine_known and not gpu.engine:
+            # Why not, a driver or a backend that is missing, is the advice's matter.
             self._lasting_note = self.tr(
-                "This engine build has no backend for this GPU, so it will not be used."
+                "The engine does not list this GPU, so it will not be used."
             )
         self._say(self._lasting_note)
         self.pill.show_state(*self._first_state())

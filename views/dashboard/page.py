@@ -41,6 +41,7 @@ class DashboardPage(Page):
         self.title.setText(self.tr("Dashboard"))
         self._feed = feed
         self._cards_shown: tuple[GpuCard | HostCard, ...] = ()
+        self._is_engine_known = False
         self._unshown: list[GpuCard | HostCard] = []
         self._loaded: Sequence[DeviceMemory] = ()
         self._paused_s: float | None = None
@@ -97,6 +98,7 @@ class DashboardPage(Page):
         """Build the cards of ``machine``."""
         self._waiting.hide()
         self._clear()
+        self._is_engine_known = machine.engine is not None
         devices: list[Gpu | HostInfo] = [*machine.gpus, machine.host]
         # One card after the other, and so with their first readings: eight at once would hold the
         # window. One takes the look of the window in a turn of its own.
@@ -123,7 +125,11 @@ class DashboardPage(Page):
         return self._is_built
 
     def _build_card(self, device: Gpu | HostInfo) -> None:
-        card = GpuCard(self.kit, device) if isinstance(device, Gpu) else HostCard(self.kit, device)
+        card = (
+            GpuCard(self.kit, device, is_engine_known=self._is_engine_known)
+            if isinstance(device, Gpu)
+            else HostCard(self.kit, device)
+        )
         self._unshown.append(card)
 
     def _show_card(self) -> None:

@@ -235,6 +235,42 @@ def test_card_that_vanishes_between_readings_is_called_gone(
     assert "device is gone" not in gone._note.text()
 
 
+def test_a_gpu_beside_a_sleeping_card_is_not_called_unused(open_window: OpenWindow) -> None:
+    """While a card sleeps the engine is not asked: nothing is known of what it can use."""
+    unasked = msgspec.structs.replace(
+        data.MACHINE,
+        engine=None,
+        gpus=tuple(msgspec.structs.replace(gpu, engine=()) for gpu in data.MACHINE.gpus),
+    )
+    assert card(open_window(FakeSession(unasked)), 0)._note.text() == ""
+    unlisted = msgspec.structs.replace(unasked, engine=data.MACHINE.engine)
+    # Its driver, or the engine's backend, may be what is missing: the advice says which.
+    assert "does not list" in card(open_window(FakeSession(unlisted)), 0)._note.text()
+
+
+def test_impossible_reading_is_a_dash_with_its_reason(
+    window: MainWindow, session: FakeSession, qtbot: QtBot
+) -> None:
+    """What a driver tells wrongly, or keeps to others, has its place; what it lacks has none."""
+    shown = card(window, 0)
+    before = session.fake_telemetry.samples[-1]
+    absurd = msgspec.structs.replace(
+        before,
+        t_ns=time.perf_counter_ns(),
+        fan_pct=None, temp_memory_c=None,
+        shared_used_bytes=None,
+        missing={"shared_used_bytes": "implausible", "limited_pct": "not_supported"},
+    )  # fmt: skip
+    assert not shown._strips["shared_used_bytes"].isVisible()
+    session.fake_telemetry.push(absurd)
+    window.dashboard._refresh()
+    strip = shown._strips["shared_used_bytes"]
+    qtbot.waitUntil(strip.isVisible)
+    assert strip._value.text() == "—"
+    assert "impossible" in strip._value.toolTip() + strip.accessibleName()
+    assert not shown._strips["limited_most_pct"].isVisible()
+
+
 def test_reading_that_does_not_come_is_not_shown_as_now(
     window: MainWindow, session: FakeSession, qtbot: QtBot
 ) -> None:
