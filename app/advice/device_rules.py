@@ -113,7 +113,7 @@ def gpu_lost(now: Situation) -> Iterator[Evidence]:
 def no_nvidia_driver(now: Situation) -> Iterator[Evidence]:
     """An NVIDIA card is on the bus without NVIDIA's driver."""
     for gpu in cards(now.machine, "nvidia"):
-        if _lacks_driver(gpu) and not _is_given_away(gpu):
+        if _lacks_driver(gpu) and not _is_given_away(gpu) and gpu.unmatched is None:
             yield {"gpu": name_of(gpu), "driver": _driver(gpu)}
 
 

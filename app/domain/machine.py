@@ -101,7 +101,7 @@ class Gpu(Record, frozen=True, kw_only=True):
         key: Stable identity (UUID, PCI address, Vulkan UUID or backend and endpoint).
         info: What the probes say, merged; ``None`` where only the engine sees the device.
         engine: The engine's names for it, best backend first.
-        unmatched: Why probes and engine could not be joined, if they could not.
+        unmatched: Why probes and engine, or two probes, could not be joined, if they could not.
     """
 
     key: str

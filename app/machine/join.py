@@ -11,7 +11,7 @@ import msgspec
 from app.domain.machine import EngineDevice, EngineInfo, Gpu, GpuInfo, GpuKind, HostInfo, Machine
 from app.machine.devices import TOTAL_SLACK, best_first, flagged, rank_of
 from app.machine.merge import merge_infos
-from app.machine.names import names_fit, pci_of
+from app.machine.names import names_fit, pci_of, words_of
 
 INSTANCE = "instance"
 """``GpuInfo.mig`` of a part of a split card."""
@@ -61,10 +61,23 @@ def _join(infos: list[GpuInfo], devices: Sequence[EngineDevice]) -> list[Gpu]:
         else:
             own.append(_own(device, reason, own))
     joined = [
-        Gpu(key=info.key, info=info, engine=best_first(matched[i], info.kind))
+        Gpu(
+            key=info.key,
+            info=info,
+            engine=best_first(matched[i], info.kind),
+            unmatched="ambiguous_name" if _is_a_twin(info, infos) else None,
+        )
         for i, info in enumerate(infos)
     ]
     return joined + _by_address(own)
+
+
+def _is_a_twin(info: GpuInfo, infos: list[GpuInfo]) -> bool:
+    """Whether a card without address or number is one of several that another probe names so."""
+    if info.pci_id is not None or info.uuid is not None or not info.name:
+        return False
+    words = words_of(info.name)
+    return any(i.probe != info.probe and words_of(i.name or "") == words for i in infos)
 
 
 def _match(

@@ -11,6 +11,8 @@ VENDORS = {0x10DE: "nvidia", 0x1002: "amd", 0x1022: "amd", 0x8086: "intel"}
 REMOTE, SOFTWARE = 1, 2
 SMALL_BYTES = 600 << 20
 """Dedicated memory up to here is a firmware's carve-out on adapters of unknown kind."""
+WINDOWS_OWN = "10.0."
+"""Versions of drivers that come with Windows are Windows' own."""
 HARDWARE = re.compile(r"VEN_([0-9A-F]{4})&DEV_([0-9A-F]{4})", re.IGNORECASE)
 
 
@@ -107,6 +109,40 @@ def identity(adapter: AdapterFacts, device: DeviceFacts | None, probe: str) -> G
             "driver_model": "wddm",
         },
     )  # fmt: skip
+
+
+def undriven(
+    adapters: tuple[AdapterFacts, ...], devices: tuple[DeviceFacts, ...], probe: str
+) -> tuple[GpuInfo, ...]:
+    """Return the GPUs that have no working driver: DXGI lists none of them.
+
+    Cards under TCC are not listed either; their driver works, and NVML knows them.
+    """
+    taken = {d for a in adapters if (d := device_of(a, adapters, devices)) is not None}
+    nameless = {(a.vendor_id, a.device_id) for a in adapters if a.address is None}
+    left = (d for d in devices if d not in taken and _ids(d) not in nameless)
+    found = (_undriven(d, probe) for d in left if d.problem or _is_windows_own(d))
+    return tuple(info for info in found if info is not None)
+
+
+def _is_windows_own(device: DeviceFacts) -> bool:
+    """Whether Windows' basic display driver runs a device, which computes nothing."""
+    return (device.driver_version or "").startswith(WINDOWS_OWN)
+
+
+def _undriven(device: DeviceFacts, probe: str) -> GpuInfo | None:
+    vendor_id, device_id = _ids(device) or (0, 0)
+    if vendor_id not in VENDORS or device.bus is None or device.address is None:
+        return None
+    slot, function = device.address >> 16, device.address & 0xFFFF
+    shown = AdapterFacts(
+        description="", vendor_id=vendor_id, device_id=device_id, luid="",
+        address=(device.bus, slot, function),
+    )  # fmt: skip
+    known = GpuInfo(
+        probe=probe, pci_id=pci_id(shown, device), vendor=VENDORS[vendor_id], kind=kind_of(shown)
+    )
+    return gpu_info(known, {}, Absence.DRIVER_NOT_LOADED)
 
 
 def _ids(device: DeviceFacts) -> tuple[int, int] | None:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from app.domain.machine import GpuInfo, GpuProcess, GpuSample, PowerState, ProbeUnavailable
 from probes.reading import Absence, gpu_sample, scaled
 from probes.windows import counters as counting
-from probes.windows.adapters import device_of, identity, is_hardware, once
-from probes.windows.facts import AdapterFacts, Counters, Windows
+from probes.windows.adapters import device_of, identity, is_hardware, once, undriven
+from probes.windows.facts import AdapterFacts, Counters, DeviceFacts, Windows
 
 SENSORS = ("temp_c", "clock_memory_mhz")
 
@@ -38,15 +38,14 @@ class WindowsProbe:
         if isinstance(found, Absence):
             raise ProbeUnavailable(found.value)
         self._adapters = tuple(a for a in once(found) if is_hardware(a))
-        if not self._adapters:
-            raise ProbeUnavailable(Absence.NO_DATA.value)
         self._infos: dict[str, GpuInfo] = {}
+        if not self._adapters and not undriven((), self._devices(), self.name):
+            raise ProbeUnavailable(Absence.NO_DATA.value)
 
     def identify(self) -> tuple[GpuInfo, ...]:
         """Return every adapter. Asking wakes none: DXGI answers from the driver's store."""
-        devices = self._windows.devices()
-        known = () if isinstance(devices, Absence) else devices
-        infos = []
+        known = self._devices()
+        infos = list(undriven(self._adapters, known, self.name))
         for adapter in self._adapters:
             device = device_of(adapter, self._adapters, known)
             info = identity(adapter, device, self.name)
@@ -56,7 +55,7 @@ class WindowsProbe:
 
     def sample(self) -> tuple[GpuSample, ...]:
         """Return one reading per adapter."""
-        if not self._infos:
+        if not self._infos and self._adapters:
             self.identify()
         now, counters = self._clock_ns(), self._windows.counters()
         return tuple(self._sample(adapter, counters, now) for adapter in self._adapters)
@@ -64,6 +63,10 @@ class WindowsProbe:
     def close(self) -> None:
         """Release the counters."""
         self._windows.close()
+
+    def _devices(self) -> tuple[DeviceFacts, ...]:
+        devices = self._windows.devices()
+        return () if isinstance(devices, Absence) else devices
 
     def _sample(
         self, adapter: AdapterFacts, counters: Counters | Absence, now_ns: int

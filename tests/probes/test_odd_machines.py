@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from app.advice.rule import Situation, name_of
@@ -15,6 +16,7 @@ from probes.reading import Absence
 from probes.record import RecordedMachine
 from probes.system import LiveSystem, SystemFacts
 from probes.tree import FileTree
+from probes.windows.facts import AdapterFacts, DeviceFacts
 from probes.windows.recording import WindowsRecording
 from tests.fakes.odd_machines import (
     GIB,
@@ -28,6 +30,7 @@ from tests.fakes.odd_machines import (
     seen,
     sixteen,
 )
+from tests.fakes.windows import RADEON, RENDERER
 
 FIRST, SECOND = "0000:01:00.0", "0000:02:00.0"
 LAPTOP = "NVIDIA GeForce RTX 4080 Laptop GPU"
@@ -168,6 +171,58 @@ def test_windows_without_a_battery_runs_on_the_mains() -> None:
     assert plain.power_source is PowerSource.AC
     ups = seen(recorded(windows=windows, os="windows", plugged=True, battery_pct=100.0))
     assert ups.machine.host.is_laptop is False
+
+
+def test_windows_twins_without_addresses_are_not_called_undriven() -> None:
+    """Two adapters of one name that cannot be told apart: that is said, and nothing false."""
+    answers: dict[str, Any] = {"nvmlDeviceGetCount()@system": 2}
+    for index, pci_id in enumerate((FIRST, SECOND)):
+        card = nvml_card(pci_id, nvmlDeviceGetPciInfo={"busId": f"0000{pci_id}"})
+        answers |= {f"{name.split('@')[0]}@index:{index}": v for name, v in card.items()}
+    twins = tuple(
+        AdapterFacts(
+            description="NVIDIA GeForce RTX 4060", vendor_id=0x10DE, device_id=0x2882,
+            luid=f"00000000:0000000{n}", dedicated_bytes=8 * GIB,
+        )
+        for n in (1, 2)
+    )  # fmt: skip
+    listed = engine(
+        device("CUDA0", "NVIDIA GeForce RTX 4060", pci_id=FIRST),
+        device("CUDA1", "NVIDIA GeForce RTX 4060", pci_id=SECOND),
+    )
+    windows = WindowsRecording(adapters=twins)
+    situation = seen(recorded(nvml=answers, windows=windows, os="windows"), listed)
+    told = [(len(gpu.engine), gpu.unmatched) for gpu in situation.machine.gpus]
+    assert sorted(told, key=str) == [(0, "ambiguous_name")] * 2 + [(1, None)] * 2
+    assert not ids(situation) & {"no_nvidia_driver", "engine_sees_no_gpu", "cuda_without_card"}
+
+
+@pytest.mark.parametrize(
+    ("problem", "version"), [(28, None), (43, "32.0.15.6636"), (0, "10.0.22621.1")]
+)
+def test_a_card_that_windows_has_no_driver_for_is_shown(problem: int, version: str | None) -> None:
+    """Graphics interfaces list driven cards only; the device manager knows the other ones."""
+    undriven = DeviceFacts(
+        instance_id=r"PCI\VEN_10DE&DEV_2882&SUBSYS_1&REV_A1\X", bus=1, address=0,
+        problem=problem, driver_version=version,
+    )  # fmt: skip
+    for adapters in ((RENDERER,), (RENDERER, RADEON)):
+        windows = WindowsRecording(adapters=adapters, devices=(undriven,))
+        situation = seen(recorded(windows=windows, os="windows"), engine())
+        assert FIRST in {gpu.key for gpu in situation.machine.gpus}
+        assert "no_nvidia_driver" in ids(situation)
+        assert "no_gpu" not in ids(situation)
+
+
+def test_a_card_that_windows_drives_is_no_second_one() -> None:
+    """An adapter and its device are one, with and without an address."""
+    driven = DeviceFacts(
+        instance_id=r"PCI\VEN_1002&DEV_7480&SUBSYS_1&REV_A1\X", bus=3, address=0, problem=0
+    )
+    for adapter in (RADEON, msgspec.structs.replace(RADEON, address=None)):
+        windows = WindowsRecording(adapters=(adapter,), devices=(driven,))
+        (gpu,) = seen(recorded(windows=windows, os="windows")).machine.gpus
+        assert gpu.key == "0000:03:00.0"
 
 
 def test_a_system_that_is_none_of_ours_is_shown() -> None:

@@ -44,7 +44,7 @@ class GpuCard(DeviceCard):
         self._note.hide()
         self.column.addWidget(self._note)
         self._lasting_note = unmatched_text(gpu.unmatched)
-        if is_engine_known and not gpu.engine:
+        if is_engine_known and not gpu.engine and gpu.unmatched is None:
             # Why not, a driver or a backend that is missing, is the advice's matter.
             self._lasting_note = self.tr(
                 "The engine does not list this GPU, so it will not be used."
