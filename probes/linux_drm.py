@@ -120,6 +120,8 @@ class DrmProbe:
             driver=gpu.driver,
         )
         values: dict[str, object] = {"boot_vga": boot_vga(tree, gpu), **bus_facts(tree, gpu)}
+        if gpu.driver is None and gpu.vendor != "nvidia":
+            values["driver"] = Absence.DRIVER_NOT_LOADED
         if state is not PowerState.AWAKE:
             values["drives_display"] = False if state is PowerState.ASLEEP else Absence.NO_DATA
             return gpu_info(known, values, unread(state))

@@ -154,6 +154,13 @@ CASES: dict[str, tuple[Situation, Situation]] = {
         s.seen(missing={"busy_pct": "damaged"}),
         s.seen(missing={"busy_pct": "error"}),
     ),
+    "no_driver": (
+        s.only(
+            Gpu(key="A", info=s.info(vendor="amd", missing={"driver": "driver_not_loaded"})),
+            engine=s.engine("Vulkan"),
+        ),
+        s.only(s.gpu(vendor="amd", driver=None, missing={"driver": "driver_not_loaded"})),
+    ),
     "driver_unloads": (
         s.only(s.gpu(persistence=False, drives_display=False)),
         s.only(s.gpu(persistence=False, drives_display=True)),

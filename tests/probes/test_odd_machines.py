@@ -104,6 +104,22 @@ def test_a_card_that_does_not_run_is_not_the_one_in_use(
     assert not found & {"hybrid", "engine_sees_no_gpu"}
 
 
+@pytest.mark.parametrize(("vendor", "product"), [("1002", "744c"), ("8086", "56a0")])
+def test_a_card_of_any_maker_without_driver_needs_a_driver(vendor: str, product: str) -> None:
+    """Another engine build would not help where the kernel drives the card with nothing."""
+    files = on_bus(SECOND, vendor, None, device=product)
+    found = ids(seen(recorded(files), engine()))
+    assert "no_driver" in found
+    assert not found & {"engine_sees_no_gpu", "no_gpu"}
+
+
+def test_a_processors_gpu_without_driver_beside_a_card_is_no_matter() -> None:
+    """It would not be used anyway."""
+    files = on_bus("0000:00:02.0", "8086", None) | on_bus(SECOND, "1002", "amdgpu", device="744c")
+    listed = engine(device("Vulkan0", "AMD Radeon RX 7900 XTX", pci_id=SECOND))
+    assert "no_driver" not in ids(seen(recorded(files), listed))
+
+
 def test_of_two_cards_the_one_the_engine_lists_is_called_used() -> None:
     """A laptop's card without driver beside an external one that runs: the latter is named."""
     files = on_bus("0000:00:02.0", "8086", "i915", card="card1")
