@@ -127,13 +127,16 @@ def link(tree: Tree, gpu: PciGpu, which: str) -> tuple[object, object]:
     """Return generation and width of the slowest hop between the card and the processor.
 
     AMD's and Intel's discrete cards carry a switch: behind it the endpoint shows a fictional
-    fast link (AMD) or 2.5 GT/s x1 (Intel, where the switch's own lower port says the same).
+    fast link (AMD) or 2.5 GT/s x1 (Intel, where the switch's own lower port says the same). Of an
+    external card nothing is said: Thunderbolt's bridges show 2.5 GT/s, whatever the cable carries.
 
     Args:
         tree: File system.
         gpu: The card.
         which: ``current`` or ``max``.
     """
+    if external(tree, gpu) is True:
+        return Absence.NO_DATA, Absence.NO_DATA
     chain = [part for part in tree.target(gpu.path).split("/") if ADDRESS.match(part)]
     if gpu.vendor == "intel":
         chain = chain[:-2]

@@ -19,6 +19,7 @@ from probes.tree import FileTree
 from probes.windows.facts import AdapterFacts, DeviceFacts
 from probes.windows.recording import WindowsRecording
 from tests.fakes.odd_machines import (
+    BUS,
     GIB,
     LISTED,
     SIXTEEN,
@@ -118,6 +119,18 @@ def test_a_processors_gpu_without_driver_beside_a_card_is_no_matter() -> None:
     files = on_bus("0000:00:02.0", "8086", None) | on_bus(SECOND, "1002", "amdgpu", device="744c")
     listed = engine(device("Vulkan0", "AMD Radeon RX 7900 XTX", pci_id=SECOND))
     assert "no_driver" not in ids(seen(recorded(files), listed))
+
+
+def test_a_tunnels_link_is_no_speed() -> None:
+    """Thunderbolt's bridges call themselves Gen 1: nothing is said of an external card's link."""
+    hop = "/sys/bus/pci/devices/0000:3c:01.0"
+    files = on_bus("0000:3f:00.0", "1002", "amdgpu", device="744c", removable="removable")
+    files |= {f"{hop}/max_link_speed": "2.5 GT/s PCIe", f"{hop}/max_link_width": "4"}
+    links = {f"{BUS}/0000:3f:00.0": "/sys/devices/pci0000:00/0000:3c:01.0/0000:3f:00.0"}
+    box = the_gpu(seen(msgspec.structs.replace(recorded(files), links=links))).info
+    assert box is not None
+    assert box.external is True
+    assert (box.pcie_gen_max, box.pcie_width_max) == (None, None)
 
 
 def test_of_two_cards_the_one_the_engine_lists_is_called_used() -> None:
