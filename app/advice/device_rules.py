@@ -274,7 +274,7 @@ def _should_be_listed(gpu: Gpu, backends: tuple[str, ...]) -> bool:
 
 def _reason(missing: dict[str, str]) -> str | None:
     """Return the reason that hides everything about a device, if there is one."""
-    for reason in ("lost", "version_mismatch", "driver_not_loaded"):
+    for reason in ("lost", "version_mismatch", "driver_not_loaded", "no_power"):
         if reason in missing.values():
             return reason
     return None

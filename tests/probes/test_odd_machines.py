@@ -93,6 +93,7 @@ UHD = device("Vulkan0", "Intel(R) UHD Graphics", kind=GpuKind.INTEGRATED, pci_id
         ("nouveau", None, "lib_missing"),
         (None, {}, "driver_not_loaded"),
         ("nvidia", dict.fromkeys(nvml_card(FIRST), "!lost"), None),
+        ("nvidia", dict.fromkeys(nvml_card(FIRST), "!no_power"), None),
     ],
 )
 def test_a_card_that_does_not_run_is_not_the_one_in_use(
@@ -101,8 +102,8 @@ def test_a_card_that_does_not_run_is_not_the_one_in_use(
     """Its driver is what is missing: neither is it used, nor would another engine help."""
     files = on_bus("0000:00:02.0", "8086", "i915", card="card1") | on_bus(FIRST, "10de", driver)
     found = ids(seen(recorded(files, answers, nvml_start=start), engine(UHD)))
-    assert found & {"no_nvidia_driver", "gpu_lost"}
-    assert not found & {"hybrid", "engine_sees_no_gpu"}
+    assert found & {"no_nvidia_driver", "gpu_lost", "no_power_plug"}
+    assert not found & {"hybrid", "engine_sees_no_gpu", "cuda_without_card"}
 
 
 @pytest.mark.parametrize(("vendor", "product"), [("1002", "744c"), ("8086", "56a0")])
