@@ -10,7 +10,13 @@ from app.advice import rule
 from app.advice.rules import Situation, findings
 from app.cli.findings import FindingView, show_findings, view_of
 from app.cli.output import EXIT_DONE, human, print_json, progress_console, table
-from app.cli.probe_text import gpu_details, host_rows, memory_text, timeout_rows
+from app.cli.probe_text import (
+    UNMATCHED_WORDS,
+    gpu_details,
+    host_rows,
+    memory_text,
+    timeout_rows,
+)
 from app.domain.machine import (
     STALE,
     EngineDevice,
@@ -155,7 +161,8 @@ def show_details(console: Console, gpu: GpuView) -> None:
     for line in gpu_details(gpu.info, gpu.reading):
         console.print(f"  {line}", markup=False)
     if gpu.unmatched is not None:
-        console.print(f"  not matched with a driver's card: {gpu.unmatched}", markup=False)
+        why = UNMATCHED_WORDS.get(gpu.unmatched, gpu.unmatched)
+        console.print(f"  not matched with a driver's card: {why}", markup=False)
 
 
 def show_engine(console: Console, engine: EngineInfo | None) -> None:

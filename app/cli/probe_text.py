@@ -42,6 +42,11 @@ MIZER_WORDS = {
     "consistent": "prefer consistent performance",
 }
 """NVIDIA's own names for how eagerly its driver lowers clocks."""
+UNMATCHED_WORDS = {
+    "no_probe_sees_it": "no driver tells its readings",
+    "ambiguous_name": "several GPUs are called alike",
+    "ambiguous_instance": "several parts of a split card are alike",
+}
 SPEED_HIDDEN = "speed readable by root only (sudo dmidecode -t 17)"
 """Linux keeps the firmware's table of memory modules to root."""
 POWER_WORDS = {

@@ -39,13 +39,15 @@ class WindowsProbe:
             raise ProbeUnavailable(found.value)
         self._adapters = tuple(a for a in once(found) if is_hardware(a))
         self._infos: dict[str, GpuInfo] = {}
+        self._undriven: tuple[GpuInfo, ...] = ()
         if not self._adapters and not undriven((), self._devices(), self.name):
             raise ProbeUnavailable(Absence.NO_DATA.value)
 
     def identify(self) -> tuple[GpuInfo, ...]:
         """Return every adapter. Asking wakes none: DXGI answers from the driver's store."""
         known = self._devices()
-        infos = list(undriven(self._adapters, known, self.name))
+        self._undriven = undriven(self._adapters, known, self.name)
+        infos = list(self._undriven)
         for adapter in self._adapters:
             device = device_of(adapter, self._adapters, known)
             info = identity(adapter, device, self.name)
@@ -58,7 +60,11 @@ class WindowsProbe:
         if not self._infos and self._adapters:
             self.identify()
         now, counters = self._clock_ns(), self._windows.counters()
-        return tuple(self._sample(adapter, counters, now) for adapter in self._adapters)
+        absent = tuple(
+            gpu_sample(i.key, now, PowerState.UNKNOWN, {}, default=Absence.DRIVER_NOT_LOADED)
+            for i in self._undriven
+        )
+        return absent + tuple(self._sample(a, counters, now) for a in self._adapters)
 
     def close(self) -> None:
         """Release the counters."""
