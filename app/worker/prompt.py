@@ -16,6 +16,7 @@ from app.worker.template import MAX_S, TemplateProblem, render
 
 MODEL, TEXT = "model", "text"
 _MAX_BUILTINS = 256
+_QUESTION = "0123456789-0123456789"
 
 
 class Prompt(NamedTuple):
@@ -54,10 +55,10 @@ def build_prompt(model: Model, messages: Sequence[ChatMessage], template: str = 
         return Prompt(tokenize(model, text, parse_special=False), TEXT)
     text, used = write(model, messages, template)
     markers = markers_of(source)
-    begun = text[_last_question_end(text, messages) :]
+    begun = text[_last_question_end(model, text, messages, template) :]
     if messages[-1:] and messages[-1].role == "assistant":
-        begun += _answer_begun(messages[-1], begun, markers)
-        text = text[: _last_question_end(text, messages)] + begun
+        more = _answer_begun(messages[-1], begun, markers)
+        begun, text = begun + more, text + more
     bos = token_text(model, llama.llama_vocab_bos(model.vocab))
     # most templates write the first token themselves; it must not come twice
     add_special = not (bos and text.startswith(bos))
@@ -225,11 +226,30 @@ def _merged(turns: list[dict[str, str]]) -> list[dict[str, str]]:
     return [{"role": turns[1]["role"], "content": content}, *turns[2:]]
 
 
-def _last_question_end(text: str, messages: Sequence[ChatMessage]) -> int:
-    """Return where the last question ends: what follows asks for the answer."""
+def _last_question_end(
+    model: Model, text: str, messages: Sequence[ChatMessage], template: str
+) -> int:
+    """Return where the last question ends: what follows asks for the answer.
+
+    What asks is seen after another question: the words of this one may be in it ("hi" is in
+    ``<think>``). A template that does not end as it ends there is searched.
+    """
+    asks = _asks(model, template)
+    if asks and text.endswith(asks):
+        return len(text) - len(asks)
     question = next((m.content.strip() for m in reversed(messages) if m.role == "user"), "")
     at = text.rfind(question) if question else -1
     return at + len(question) if at >= 0 else max(0, len(text) - 64)
+
+
+def _asks(model: Model, template: str) -> str:
+    """Return what a template writes after a question; empty = not known."""
+    try:
+        text, _ = write(model, (ChatMessage(role="user", content=_QUESTION),), template)
+    except EngineFailure:
+        return ""
+    _, found, asks = text.rpartition(_QUESTION)
+    return asks if found else ""
 
 
 def _answer_begun(message: ChatMessage, begun: str, markers: Sequence[Marker]) -> str:
