@@ -38,8 +38,8 @@ class Prompt(NamedTuple):
 def build_prompt(model: Model, messages: Sequence[ChatMessage], template: str = "") -> Prompt:
     """Return the prompt of a conversation.
 
-    A model without a template gets the plain texts one below the other, and completes them. A
-    last turn of the assistant is the beginning of the answer that is wanted.
+    A model without a template gets the plain texts, and completes them. A last turn of the
+    assistant is the beginning of the answer that is wanted.
 
     Args:
         model: Whose vocabulary and template.
@@ -51,8 +51,7 @@ def build_prompt(model: Model, messages: Sequence[ChatMessage], template: str = 
     """
     source = template_source(model)
     if template == TEXT or not (source or template):
-        text = "\n".join(m.content for m in messages)
-        return Prompt(tokenize(model, text, parse_special=False), TEXT)
+        return Prompt(tokenize(model, _plain(messages), parse_special=False), TEXT)
     text, used = write(model, messages, template)
     markers = markers_of(source)
     begun = text[_last_question_end(model, text, messages, template) :]
@@ -64,6 +63,12 @@ def build_prompt(model: Model, messages: Sequence[ChatMessage], template: str = 
     add_special = not (bos and text.startswith(bos))
     tokens = tokenize(model, text, add_special=add_special, parse_special=True)
     return Prompt(tokens, used, markers, open_marker(markers, begun))
+
+
+def _plain(messages: Sequence[ChatMessage]) -> str:
+    """Return the texts one below the other, each answer where the model began it."""
+    parts = (m.content if m.role == "assistant" else f"\n{m.content}" for m in messages)
+    return "".join(parts).removeprefix("\n")
 
 
 def write(
@@ -101,7 +106,7 @@ def write(
         if text is not None:
             return text, name
         what = "is not safe to use" if problem.is_hostile else "refused the conversation"
-        message = f"The model's chat template {what}: {shorten(str(problem))}"
+        message = f"The model's chat template {what}: {shorten(str(problem)).rstrip('.')}."
         hint = "Choose one of the built-in templates instead, e.g. chatml, or plain text."
         raise EngineFailure(Outcome.UNSUPPORTED, "chat_template", message, hint) from problem
 
