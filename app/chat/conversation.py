@@ -227,9 +227,9 @@ class Conversation:
             first = first or end
             n_gen += end.n_gen
             if end.reason == "context_full" or is_beyond_protocol(end):
+                writing.rest()
                 room = yield from self._make_room(end)
                 if room:
-                    writing.rest()
                     max_tokens = None if max_tokens is None else max_tokens - end.n_gen
                     continue
             yield self._total(first, end, n_gen)

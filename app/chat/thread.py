@@ -57,7 +57,7 @@ class Thread:
     Attributes:
         id: Number in the store; ``None`` until the first turn is written.
         system: System prompt, empty = none.
-        title: Title in the list; empty until the first turn is written.
+        title: Title in the list; empty while no turn is written.
         model_name: Model it is had with.
         model_path: Its file; empty = not known.
         profile_id: Profile it is had with, if any.
@@ -214,12 +214,16 @@ class Thread:
     def delete(self, turn_id: int) -> None:
         """Delete a turn and what follows it in every branch; the view ends before it.
 
+        A title that was taken from it goes too.
+
         Raises:
             EnvironmentProblem: The disk refuses; then nothing was deleted.
         """
         gone = self._below(self.turn(turn_id).id)
+        title = self._title_without(gone)
         if self._store and turn_id in self._stored:
-            self._store.delete_message(self._stored[turn_id])
+            self._store.delete_message(self._stored[turn_id], title=self.title, next_title=title)
+        self.title = title
         if any(t.id in gone for t in self.turns):
             self._leaf = self._turns[turn_id].parent
         for each in gone:
@@ -274,6 +278,10 @@ class Thread:
                 model_path=self.model_path,
                 profile_id=self.profile_id,
             ).id
+        elif not self.title:
+            # the turn that it was taken from was deleted
+            self.title = _title(turn.content)
+            store.update_conversation(self.id, title=self.title)
         stored = self._stored.get(turn.id)
         if stored is not None:
             store.update_message(
@@ -290,6 +298,13 @@ class Thread:
             timing=turn.timing,
         )
         self._stored[turn.id] = message.id
+
+    def _title_without(self, gone: set[int]) -> str:
+        """Return the title once some turns are gone; empty if it was theirs and none is left."""
+        if self.title not in {_title(self._turns[each].content) for each in gone}:
+            return self.title
+        rest = (t for t in self._turns.values() if t.id not in gone)
+        return next((_title(t.content) for t in rest), "")
 
     def _below(self, turn_id: int) -> set[int]:
         gone = {turn_id}

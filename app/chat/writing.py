@@ -38,6 +38,7 @@ class Writing:
     def save(self) -> ErrorInfo | None:
         """Write what came so far; return why that failed, or ``None``."""
         self._saved_s = self._clock_s()
+        self._is_dirty = False
         self.rest()
         return self._thread.save()
 
@@ -46,7 +47,6 @@ class Writing:
         if self._turn is not None:
             content, reasoning = "".join(self._content), "".join(self._reasoning)
             self._thread.change(self._turn.id, content=content, reasoning=reasoning)
-        self._is_dirty = False
 
     def finish(self, end: GenerationFinished | None) -> ErrorInfo | None:
         """Write the whole turn with its timings; return why that failed, or ``None``."""

@@ -219,10 +219,12 @@ class Commands:
         if words:
             for hit in store.search_messages(words):
                 line = " ".join(hit.message.content.split())[:80]
-                self._say(f"{hit.conversation_id:>4}  {hit.title}: {line}")
+                self._say(f"{hit.conversation_id:>4}  {hit.title or '—'}: {line}")
             return
         for kept in store.conversations():
-            self._say(f"{kept.id:>4}  {kept.updated_utc[:16].replace('T', ' ')}  {kept.title}")
+            self._say(
+                f"{kept.id:>4}  {kept.updated_utc[:16].replace('T', ' ')}  {kept.title or '—'}"
+            )
 
     def _load(self, text: str) -> None:
         if not text.isdigit():

@@ -77,7 +77,8 @@ def _by_code(code: int | None, phase: str, last: str) -> Cause:
 
 def _by_signal(number: int, phase: str, last: str) -> Cause:
     if number == signal.SIGKILL:
-        message = f"The engine was killed from outside in {phase}.{last}"
+        # its last line has nothing to do with that
+        message = f"The engine was killed from outside in {phase}."
         hint = "Usually the system ran out of RAM: close programs, or use a smaller model."
         return _crash("killed", message, hint)
     if number == signal.SIGILL:

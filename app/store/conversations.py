@@ -147,9 +147,17 @@ class Conversations(Database):
                 (content, _timing_text(timing), reasoning, message_id),
             )
 
-    def delete_message(self, message_id: int) -> None:
-        """Delete a turn and all that followed it, in every branch; as thorough as above."""
+    def delete_message(self, message_id: int, *, title: str = "", next_title: str = "") -> None:
+        """Delete a turn and all that followed it, in every branch; as thorough as above.
+
+        A conversation that is called ``title`` is called ``next_title`` then.
+        """
         with self._write() as connection:
+            connection.execute(
+                "UPDATE conversations SET title = ?3 WHERE title = ?2"
+                " AND id = (SELECT conversation FROM messages WHERE id = ?1)",
+                (message_id, title, next_title),
+            )
             connection.execute("DELETE FROM messages WHERE id = ?", (message_id,))
             connection.execute("INSERT INTO message_index(message_index) VALUES ('optimize')")
         self._rows("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -16,6 +16,7 @@ from app.worker.template import MAX_S, TemplateProblem, render
 
 MODEL, TEXT = "model", "text"
 _MAX_BUILTINS = 256
+_QUESTION = "0123456789-0123456789"
 
 
 class Prompt(NamedTuple):
@@ -37,8 +38,8 @@ class Prompt(NamedTuple):
 def build_prompt(model: Model, messages: Sequence[ChatMessage], template: str = "") -> Prompt:
     """Return the prompt of a conversation.
 
-    A model without a template gets the plain texts one below the other, and completes them. A
-    last turn of the assistant is the beginning of the answer that is wanted.
+    A model without a template gets the plain texts, and completes them. A last turn of the
+    assistant is the beginning of the answer that is wanted.
 
     Args:
         model: Whose vocabulary and template.
@@ -50,19 +51,24 @@ def build_prompt(model: Model, messages: Sequence[ChatMessage], template: str = 
     """
     source = template_source(model)
     if template == TEXT or not (source or template):
-        text = "\n".join(m.content for m in messages)
-        return Prompt(tokenize(model, text, parse_special=False), TEXT)
+        return Prompt(tokenize(model, _plain(messages), parse_special=False), TEXT)
     text, used = write(model, messages, template)
     markers = markers_of(source)
-    begun = text[_last_question_end(text, messages) :]
+    begun = text[_last_question_end(model, text, messages, template) :]
     if messages[-1:] and messages[-1].role == "assistant":
-        begun += _answer_begun(messages[-1], begun, markers)
-        text = text[: _last_question_end(text, messages)] + begun
+        more = _answer_begun(messages[-1], begun, markers)
+        begun, text = begun + more, text + more
     bos = token_text(model, llama.llama_vocab_bos(model.vocab))
     # most templates write the first token themselves; it must not come twice
     add_special = not (bos and text.startswith(bos))
     tokens = tokenize(model, text, add_special=add_special, parse_special=True)
     return Prompt(tokens, used, markers, open_marker(markers, begun))
+
+
+def _plain(messages: Sequence[ChatMessage]) -> str:
+    """Return the texts one below the other, each answer where the model began it."""
+    parts = (m.content if m.role == "assistant" else f"\n{m.content}" for m in messages)
+    return "".join(parts).removeprefix("\n")
 
 
 def write(
@@ -100,7 +106,7 @@ def write(
         if text is not None:
             return text, name
         what = "is not safe to use" if problem.is_hostile else "refused the conversation"
-        message = f"The model's chat template {what}: {shorten(str(problem))}"
+        message = f"The model's chat template {what}: {shorten(str(problem)).rstrip('.')}."
         hint = "Choose one of the built-in templates instead, e.g. chatml, or plain text."
         raise EngineFailure(Outcome.UNSUPPORTED, "chat_template", message, hint) from problem
 
@@ -225,11 +231,30 @@ def _merged(turns: list[dict[str, str]]) -> list[dict[str, str]]:
     return [{"role": turns[1]["role"], "content": content}, *turns[2:]]
 
 
-def _last_question_end(text: str, messages: Sequence[ChatMessage]) -> int:
-    """Return where the last question ends: what follows asks for the answer."""
+def _last_question_end(
+    model: Model, text: str, messages: Sequence[ChatMessage], template: str
+) -> int:
+    """Return where the last question ends: what follows asks for the answer.
+
+    What asks is seen after another question: the words of this one may be in it ("hi" is in
+    ``<think>``). A template that does not end as it ends there is searched.
+    """
+    asks = _asks(model, template)
+    if asks and text.endswith(asks):
+        return len(text) - len(asks)
     question = next((m.content.strip() for m in reversed(messages) if m.role == "user"), "")
     at = text.rfind(question) if question else -1
     return at + len(question) if at >= 0 else max(0, len(text) - 64)
+
+
+def _asks(model: Model, template: str) -> str:
+    """Return what a template writes after a question; empty = not known."""
+    try:
+        text, _ = write(model, (ChatMessage(role="user", content=_QUESTION),), template)
+    except EngineFailure:
+        return ""
+    _, found, asks = text.rpartition(_QUESTION)
+    return asks if found else ""
 
 
 def _answer_begun(message: ChatMessage, begun: str, markers: Sequence[Marker]) -> str:

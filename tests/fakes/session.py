@@ -135,7 +135,7 @@ class FakeChat:
         self.pid: int | None = 4021
         self.profile_id: str | None = "ab12"
         self.has_template = session.has_template
-        self.notes: tuple[str, ...] = ()
+        self.notes: tuple[str, ...] = session.chat_notes
         self.is_running = False
 
     def load(self) -> Iterator[TrialProgress]:
@@ -310,6 +310,7 @@ class FakeSession:
         plan_gate: While clear, a search makes its plan and hears no cancel, as in a dry run.
         problem: Raised instead of a search, a model or a chat.
         crash: Raised in the middle of a search, as a bug would be.
+        chat_notes: What a chat says when its model is loaded.
         breaks: Whether an answer ends with a dead engine.
         refuses_from: Words of a prompt from which on it does not fit.
     """
@@ -328,6 +329,7 @@ class FakeSession:
         self.plan_gate.set()
         self.problem: EnvironmentProblem | None = None
         self.crash: Exception | None = None
+        self.chat_notes: tuple[str, ...] = ()
         self.breaks = False
         self.refuses_from = 1 << 30
         self.has_template = True

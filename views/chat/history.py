@@ -142,7 +142,7 @@ class History(QWidget):
         self.list.clear()
         for entry in entries:
             below = visible(entry.snippet or entry.when)
-            item = QListWidgetItem(f"{visible(entry.title)}\n{below}")
+            item = QListWidgetItem(f"{visible(entry.title) or '—'}\n{below}")
             item.setData(_ENTRY, entry)
             self.list.addItem(item)
             if chosen is not None and entry.conversation_id == chosen.conversation_id:
@@ -187,7 +187,7 @@ class History(QWidget):
         if entry is None:
             return
         number = entry.conversation_id
-        question = self.tr("Delete “{title}”?").format(title=visible(entry.title))
+        question = self.tr("Delete “{title}”?").format(title=visible(entry.title) or "—")
         ask_to_delete(self, question, lambda: self._remove(number))
 
     def _remove(self, number: int) -> None:

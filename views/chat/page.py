@@ -65,6 +65,7 @@ class ChatPage(Page):
         self.staff.setParent(self)
         self._asked = commands.Configure()
         self._conversation: int | None = None
+        self._title_in_list = ""
         self._is_opening = False
         self._build_top(kit)
         self._build_body(kit, session, jobs)
@@ -232,9 +233,10 @@ class ChatPage(Page):
                 self.picker.show_choice(Choice(model=shown.model_path, profile_id=shown.profile_id))
                 self._tell(commands.Choose(choice=self.picker.choice))
             self.drafts.read(shown.conversation_id)
-        elif is_new:
+        elif is_new or shown.title != self._title_in_list:
             self.drafts.move(shown.conversation_id)
             self.history.refresh()
+        self._title_in_list = shown.title
 
     # --- what the user does ----------------------------------------------------------------
 

@@ -60,6 +60,7 @@ class Scene(QObject):
         self._state = state
         self._settings = self._unloaded = ""
         self._is_template_bad = False
+        self._notes: list[str] = []
         self.is_answering = False
         banner.action_requested.connect(self._on_action_requested)
 
@@ -193,6 +194,7 @@ class Scene(QObject):
             )
 
     def _problem(self, error: ErrorInfo) -> None:
+        self._is_template_bad = False
         is_full = error.code in {"context_full", "conversation_too_long"}
         if not is_full:
             self.engine_failed.emit()
@@ -217,6 +219,7 @@ class Scene(QObject):
             notes.append(
                 self.tr("This model has no chat template: it continues your text instead.")
             )
+        self._notes = notes
         if notes:
             self._banner.say(paragraph(notes), "warn")
 
@@ -227,7 +230,8 @@ class Scene(QObject):
             for f in tried.findings if f.stop
         ]  # fmt: skip
         self._is_template_bad = True
-        self._banner.say(paragraph(said), "warn", self.tr("Choose…"))
+        # in place of what was said of the load, which stays true
+        self._banner.say(paragraph(said + self._notes), "warn", self.tr("Choose…"))
 
     def _vitals(self, vitals: Vitals) -> None:
         self._meter.show_vitals(vitals, self._idle(vitals.idle_left_s))

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from app.chat.selftest import Trial
 from app.domain.errors import EnvironmentProblem, ErrorInfo
 from app.domain.events import ChatEvent, GenerationFinished, TrialProgress
-from app.worker.protocol import ChatMessage, Sampling
+from app.worker.protocol import ChatMessage, Sampling, TemplateFinding
 from views.bridge import Jobs
 from views.chat.picker import Choice
 from views.chat.turns import ChatReady, TemplateTried
@@ -122,7 +122,7 @@ class Seat:
         self._held.callback(chat.close)
         chat.template, chat.stop = self.template, self.stop
         yield from chat.load()
-        yield from self._try_template(chat)
+        findings = yield from self._try_template(chat)
         profiles = (p for p in self._session.profiles() if p.id == chat.profile_id)
         machine, telemetry = self._session.machine(), self._session.telemetry()
         self.watch = Watch(chat, machine, telemetry, next(profiles, None))
@@ -136,15 +136,18 @@ class Seat:
                 devices=self._session.estimate(chat.spec, chat.settings).estimate.devices,
             )
         )
+        if findings:
+            self.news.append(TemplateTried(findings=findings))
 
-    def _try_template(self, chat: ChatPort) -> Iterator[ChatEvent]:
-        """Try two short turns, once per model and template."""
+    def _try_template(
+        self, chat: ChatPort
+    ) -> Generator[ChatEvent, None, tuple[TemplateFinding, ...]]:
+        """Try two short turns, once per model and template; return what is wrong."""
         key = (chat.spec.fingerprint, self.template)
         if key in self._tried:
-            return
+            return ()
         trial = Trial(chat)
         for _ in trial.run():
             yield TrialProgress(phase="template")
         self._tried.add(key)
-        if trial.findings:
-            self.news.append(TemplateTried(findings=trial.findings))
+        return trial.findings

@@ -73,9 +73,9 @@ PUT_TOGETHER = {
         "a and b sleeps and stays asleep: the figures are the formula's, not the dry run's, which "
         "would wake it. What runs a model (bench, tune, chat) wakes it.",
     ),
-    "The model's chat template {}: {}": (
-        "The model's chat template refused the conversation: no",
-        "The model's chat template is not safe to use: it does not end",
+    "The model's chat template {}: {}.": (
+        "The model's chat template refused the conversation: no.",
+        "The model's chat template is not safe to use: it does not end.",
     ),
 }
 

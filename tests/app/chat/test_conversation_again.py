@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from app.chat.conversation import Conversation
-from app.domain.events import ChatEvent, GenerationStarted, TokenGenerated
+from app.chat.overflow import Overflow
+from app.domain.events import ChatEvent, GenerationStarted, TokenGenerated, TurnsDropped
 from app.worker.protocol import ChatMessage, Sampling
 from tests.fakes.chat_engine import ScriptedEngine
 
@@ -73,3 +74,14 @@ def test_history_is_taken_over_with_the_new_system_prompt() -> None:
     engine = Echo()
     list(Conversation(engine, "new", history).ask("two"))
     assert [m.content for m in engine.asked[0]] == ["new", "one", "1", "two"]
+
+
+def test_room_is_made_for_an_answer_by_its_true_length() -> None:
+    """What the answer takes so far counts: else too few turns go, and soon again some."""
+    history = tuple(
+        ChatMessage(role=role, content="x" * 20) for role in ("user", "assistant") * 3
+    )  # 30 of 100 tokens; the answer fills the rest
+    engine = ScriptedEngine("wordwor " * 40, " end", n_ctx=100)
+    conversation = Conversation(engine, None, history, overflow=Overflow.DROP_OLDEST)
+    dropped = [e for e in conversation.ask("y" * 20) if isinstance(e, TurnsDropped)]
+    assert [e.n_turns for e in dropped] == [6]

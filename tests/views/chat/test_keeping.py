@@ -45,6 +45,18 @@ def test_search_finds_and_opens_the_turn(
     assert chat.history.nothing.text() == "Nothing found."
 
 
+def test_title_in_the_list_goes_with_its_message(chat: ChatPage, user: User) -> None:
+    """The list of conversations must not go on showing words that were deleted."""
+    user.say("the harbour")
+    assert rows(chat)[0].startswith("the harbour\n")
+    chat._ask_to_delete(1)
+    box = chat.findChild(QMessageBox)
+    assert isinstance(box, QMessageBox)
+    box.button(box.StandardButton.Discard).click()
+    user.settle()
+    assert rows(chat)[0].startswith("—\n")
+
+
 def test_conversation_is_renamed_and_deleted(
     chat: ChatPage, session: FakeSession, user: User, guard: GuiGuard
 ) -> None:
