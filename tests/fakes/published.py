@@ -52,6 +52,15 @@ def _phi4(_il: int) -> Table:
     yield "ffn_down.weight", (17920, 5120)
 
 
+def _phi3_mini(_il: int) -> Table:
+    yield "attn_norm.weight", (3072,)
+    yield "attn_qkv.weight", (3072, 3 * 3072)
+    yield "attn_output.weight", (3072, 3072)
+    yield "ffn_norm.weight", (3072,)
+    yield "ffn_up.weight", (3072, 2 * 8192)
+    yield "ffn_down.weight", (8192, 3072)
+
+
 def _glm_air(il: int) -> Table:
     yield from attention(4096, 96 * 128, 8 * 128, bias=True)
     yield "post_attention_norm.weight", (4096,)
@@ -196,6 +205,9 @@ PUBLISHED: dict[str, Shape] = {
     "Mixtral-8x7B": Shape(
         "llama", 32, 4096, 32000,
         heads(32, 8, 128, feed_forward_length=14336) | expert_keys(14336, 8, 2), _mixtral,
+    ),
+    "Phi-3-mini": Shape(
+        "phi3", 32, 3072, 32064, heads(32, 32, 96, feed_forward_length=8192), _phi3_mini
     ),
     "Phi-4": Shape(
         "phi3", 40, 5120, 100352, heads(40, 10, 128, feed_forward_length=17920), _phi4

@@ -33,15 +33,6 @@ def _qwen3_235b(_il: int) -> Table:
     yield from experts(4096, 1536, 128)
 
 
-def _phi3_mini(_il: int) -> Table:
-    yield "attn_norm.weight", (3072,)
-    yield "attn_qkv.weight", (3072, 3 * 3072)
-    yield "attn_output.weight", (3072, 3072)
-    yield "ffn_norm.weight", (3072,)
-    yield "ffn_up.weight", (3072, 2 * 8192)
-    yield "ffn_down.weight", (8192, 3072)
-
-
 def _glm4_9b(_il: int) -> Table:
     yield from attention(4096, 4096, 256, bias=True)
     yield "post_attention_norm.weight", (4096,)
@@ -105,8 +96,9 @@ UNSEEN: dict[str, Shape] = {
         "qwen3moe", 94, 4096, 151936,
         heads(64, 4, 128, feed_forward_length=12288) | expert_keys(1536, 128, 8), _qwen3_235b,
     ),
-    "Phi-3-mini": Shape(
-        "phi3", 32, 3072, 32064, heads(32, 32, 96, feed_forward_length=8192), _phi3_mini
+    "Llama-2-13B": Shape(
+        "llama", 40, 5120, 32000, heads(40, 40, 128, feed_forward_length=13824),
+        _dense(5120, 5120, 5120, 13824),
     ),
     "GLM-4-9B": Shape(
         "glm4", 40, 4096, 151552, heads(32, 2, 128, feed_forward_length=13696), _glm4_9b
