@@ -37,6 +37,29 @@ def _deepseek_v2_lite(il: int) -> Table:
     yield from experts(2048, 1408, 64, 2816)
 
 
+def latent_block(n_head: int, n_expert: int, n_dense: int) -> Callable[[int], Table]:
+    """DeepSeek-V3 and what is built like it: ``n_dense`` blocks without experts come first."""
+
+    def block(il: int) -> Table:
+        yield "attn_norm.weight", (7168,)
+        yield "attn_q_a.weight", (7168, 1536)
+        yield "attn_q_a_norm.weight", (1536,)
+        yield "attn_q_b.weight", (1536, n_head * 192)
+        yield "attn_kv_a_mqa.weight", (7168, 576)
+        yield "attn_kv_a_norm.weight", (512,)
+        yield "attn_k_b.weight", (128, 512, n_head)
+        yield "attn_v_b.weight", (512, 128, n_head)
+        yield "attn_output.weight", (n_head * 128, 7168)
+        if il < n_dense:
+            yield from forward(7168, 18432)
+            return
+        yield "ffn_norm.weight", (7168,)
+        yield from experts(7168, 2048, n_expert, 2048)
+        yield "exp_probs_b.bias", (n_expert,)
+
+    return block
+
+
 def _mixtral(_il: int) -> Table:
     yield from attention(4096, 4096, 1024)
     yield "ffn_norm.weight", (4096,)
@@ -201,6 +224,19 @@ PUBLISHED: dict[str, Shape] = {
         "deepseek2", 27, 2048, 102400,
         heads(16, 1, 576) | expert_keys(1408, 64, 6, expert_weights_scale=1.0) | LATENT,
         _deepseek_v2_lite,
+    ),
+    "DeepSeek-V3": Shape(
+        "deepseek2", 61, 7168, 129280,
+        heads(128, 1, 576)
+        | expert_keys(
+            2048, 256, 8, expert_weights_scale=2.5, expert_gating_func=2, expert_weights_norm=True
+        )
+        | LATENT
+        | {
+            "attention.q_lora_rank": 1536, "leading_dense_block_count": 3,
+            "expert_shared_count": 1, "feed_forward_length": 18432,
+        },
+        latent_block(128, 256, 3),
     ),
     "Mixtral-8x7B": Shape(
         "llama", 32, 4096, 32000,

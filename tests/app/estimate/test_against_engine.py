@@ -183,6 +183,7 @@ CASES = (
         Settings(n_gpu_layers=49, n_ctx=10240, offload_kqv=Switch.OFF, flash_attn=FlashAttn.OFF),
     ),
     ("DeepSeek-V2-Lite", Settings(n_gpu_layers=28, n_ctx=65536, offload_kqv=Switch.OFF)),
+    ("DeepSeek-V3", Settings(n_gpu_layers=60, n_ctx=4096, n_ubatch=2048)),  # Q twice, in RAM
 )
 
 
