@@ -292,6 +292,7 @@ def _without_experts(d: LayerDims, *, has_hole: bool) -> LayerDims:
 def _attention(plan: _Plan, d: LayerDims, layer: int, residual: int) -> int:
     if not _attends(plan.spec, layer):
         return 0
+    residual += d.latent_q
     if plan.settings.flash_attn is not FlashAttn.OFF:
         # K and V of the batch have left for a cache that is kept in RAM
         return residual + 2 * d.q + (0 if plan.visiting[layer] else 2 * d.v)

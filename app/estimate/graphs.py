@@ -2,7 +2,6 @@
 
 EVERY_ROW = frozenset(
     {
-        "deepseek2",
         "gemma3n",
         "gemma4",
         "glm4moe",

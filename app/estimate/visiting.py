@@ -36,11 +36,14 @@ def visiting_bytes(
     """Return per block what its device copies of a cache that is kept in RAM, bytes.
 
     With flash attention the next block's keys or values may find no hole that is large enough:
-    half of a cache more. That depends on what lies between. Where windows alternate, a device that
-    begins with a full block needs it and one that begins with a window does not; the estimate must
-    not sink with more layers, so the middle is counted. Latent attention copies its one cache
-    twice, and on a device that begins with the first block or follows another one a third time
-    where the holes are small: the middle again.
+    half of a cache more. That is so on a device that follows another one. Behind RAM, also on the
+    device of the first block (the embedding is looked up in RAM), input and Q lie below the copy,
+    a block's small results find room there, and the hole stays whole for the next copy.
+
+    Where windows alternate, a device that begins with a full block needs more and one that begins
+    with a window does not; the estimate must not sink with more layers, so the middle is counted.
+    Latent attention copies its one cache twice, and on a device that begins with the first block
+    or follows another one a third time where the holes are small: the middle again.
     """
     if settings.offload_kqv is Switch.ON:
         return (0,) * len(caches)
@@ -76,8 +79,6 @@ def _middle(spec: ModelSpec, blocks: tuple[int, ...], here: list[int]) -> int:
     """
     if spec.n_swa:
         return 40 if spec.n_expert else 38 + (len(here) >= _MANY)
-    if here[0] == 0:
-        return 40
     return 48 if _follows(blocks, here) else _WHOLE
 
 

@@ -17,7 +17,8 @@ class LayerDims(NamedTuple):
     ``conv`` the width of its convolution.
     Without a gate (``is_gated`` false) the activation takes the place of its input. A block that
     only drafts (``is_draft``) has a place among the layers but is not computed. ``is_normed``
-    says whether a norm comes before its attention.
+    says whether a norm comes before its attention. ``latent_q`` is Q before latent attention
+    widens it: it leaves a hole that nothing wider fits.
     """
 
     q: int
@@ -30,6 +31,7 @@ class LayerDims(NamedTuple):
     is_gated: bool = True
     is_draft: bool = False
     is_normed: bool = True
+    latent_q: int = 0
 
 
 def layer_dims(spec: ModelSpec) -> tuple[LayerDims, ...]:
@@ -55,10 +57,12 @@ def _dims(spec: ModelSpec, layer: int, shapes: dict[str, tuple[int, ...]]) -> La
     q = n_head * spec.n_embd_head_k[layer]
     # some models compute a gate beside Q, and latent attention has a Q of its own width
     rows = shapes.get("attn_q.weight") or shapes.get("attn_q_b.weight") or ()
+    wide, is_latent = rows[1] if len(rows) > 1 else 0, spec.mla_kv_lora_rank is not None
     ff = max(experts, width("ffn_down_shexp.weight"), width("ffn_down.weight"))
     up = shapes.get("ffn_up.weight", ())
     return LayerDims(
-        q=max(q, rows[1]) if len(rows) > 1 and spec.mla_kv_lora_rank is None else q,
+        q=q if is_latent else max(q, wide),
+        latent_q=wide if is_latent else 0,
         v=spec.n_head_kv[layer] * spec.n_embd_head_v[layer],
         n_head=n_head,
         ff=ff,

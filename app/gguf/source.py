@@ -4,6 +4,7 @@ The file is read in windows instead of being mapped: a file that shrinks while i
 ends in an error instead of SIGBUS, and memory stays at one window however long the header is.
 """
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -153,7 +154,7 @@ def _regular_file(path: Path) -> os.stat_result:
     if not stat.S_ISREG(status.st_mode):
         raise EnvironmentProblem(
             "model_not_a_file",
-            f"{display_name(path)} is not a regular file.",
+            _what_it_is(path, status.st_mode),
             "Choose a .gguf file on a disk.",
         )
     if status.st_size == 0:
@@ -165,7 +166,21 @@ def _regular_file(path: Path) -> os.stat_result:
     return status
 
 
+def _what_it_is(path: Path, mode: int) -> str:
+    if stat.S_ISFIFO(mode):
+        return f"{display_name(path)} is a pipe, not a file."
+    return f"{display_name(path)} is a device or a socket, not a file."
+
+
 def _unreadable(path: Path, error: Exception) -> EnvironmentProblem:
+    is_nowhere = isinstance(error, OSError) and error.errno in {errno.ENOENT, errno.ELOOP}
+    if is_nowhere and path.is_symlink():
+        target = _encodable(str(path.readlink()))
+        return EnvironmentProblem(
+            "model_not_found",
+            f"{display_name(path)} is a link to {target}, where there is no file.",
+            "Connect the drive or restore the file it points to, or choose another model.",
+        )
     if isinstance(error, FileNotFoundError):
         return EnvironmentProblem(
             "model_not_found",

@@ -22,11 +22,12 @@ def resolve_model(name: str) -> Path:
     if name == DEMO:
         return demo_model()
     path = Path(name).expanduser() if name.startswith("~/") else Path(name)
-    if path.is_file():
-        return path.absolute()
     if path.is_dir():
         message = f"{path} is a folder, not a model."
         raise EnvironmentProblem("model_is_folder", message, "Name the .gguf file inside it.")
+    # the reader says what is wrong with a pipe or a dead link
+    if path.exists() or path.is_symlink():
+        return path.absolute()
     return _found(name, find_models())
 
 

@@ -119,7 +119,7 @@ def answer(
     most = memory.max_n_gpu_layers(settings, exact=exact)
     base = settings if most is None else _with_layers(settings, min(most, settings.n_gpu_layers))
     used = {d.device for d in estimate.devices}
-    return Estimate(
+    found = Estimate(
         settings=settings,
         estimate=estimate,
         max_n_gpu_layers=most,
@@ -134,6 +134,26 @@ def answer(
             for holder in [h for h in held if h.device in used][:_PROGRAMS]
         ),
     )
+    return with_note(found, _full_note(memory, found, exact=exact) if most == 0 else "")
+
+
+def _full_note(memory: Memory, found: Estimate, *, exact: bool) -> str:
+    """Return which devices forbid every layer on the others, as a search would leave them out."""
+    names = [d.device for d in found.estimate.devices if d.device != "host"]
+    if found.settings.tensor_split:
+        return ""  # the shares are for exactly these devices
+
+    def most(devices: tuple[str, ...]) -> int:
+        alone = msgspec.structs.replace(found.settings, devices=devices)
+        return memory.max_n_gpu_layers(alone, exact=exact) or 0
+
+    free = tuple(name for name in names if most((name,)))
+    full = ", ".join(name for name in names if name not in free)
+    layers = most(free) if free and full else 0
+    if not layers:
+        return ""
+    alone = ", ".join(free)
+    return f"No room for a layer on {full}. GPU layers that fit on {alone} alone: {layers}."
 
 
 def _remedies(

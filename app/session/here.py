@@ -7,7 +7,6 @@ from pathlib import Path
 
 import msgspec
 
-from app import library
 from app.domain.errors import EnvironmentProblem, ErrorInfo
 from app.domain.events import RigEvent
 from app.domain.machine import (
@@ -26,6 +25,7 @@ from app.rig.interface import Rig
 from app.rig.process import Launch
 from app.session.engines import ask, chosen_launch
 from app.session.opening import Learned, measurable, open_rig
+from app.session.patience import resolve_and_read
 from app.session.power_views import governed_gpus
 from app.session.probing import Probing
 from app.session.readings import Readings, read_now
@@ -170,7 +170,7 @@ class Here:
             EnvironmentProblem: There is no such model, or this is a recording.
         """
         self.must_be_here()
-        path = Path(library.resolve_model(model))
+        path = Path(resolve_and_read(model).path)
         disk = self._probing.disk_read_mb_s(path)
         return ReadSpeeds(ram_gb_s=self.ram_read_gb_s(), disk_mb_s=disk, folder=str(path.parent))
 

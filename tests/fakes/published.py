@@ -37,6 +37,29 @@ def _deepseek_v2_lite(il: int) -> Table:
     yield from experts(2048, 1408, 64, 2816)
 
 
+def latent_block(n_head: int, n_expert: int, n_dense: int) -> Callable[[int], Table]:
+    """DeepSeek-V3 and what is built like it: ``n_dense`` blocks without experts come first."""
+
+    def block(il: int) -> Table:
+        yield "attn_norm.weight", (7168,)
+        yield "attn_q_a.weight", (7168, 1536)
+        yield "attn_q_a_norm.weight", (1536,)
+        yield "attn_q_b.weight", (1536, n_head * 192)
+        yield "attn_kv_a_mqa.weight", (7168, 576)
+        yield "attn_kv_a_norm.weight", (512,)
+        yield "attn_k_b.weight", (128, 512, n_head)
+        yield "attn_v_b.weight", (512, 128, n_head)
+        yield "attn_output.weight", (n_head * 128, 7168)
+        if il < n_dense:
+            yield from forward(7168, 18432)
+            return
+        yield "ffn_norm.weight", (7168,)
+        yield from experts(7168, 2048, n_expert, 2048)
+        yield "exp_probs_b.bias", (n_expert,)
+
+    return block
+
+
 def _mixtral(_il: int) -> Table:
     yield from attention(4096, 4096, 1024)
     yield "ffn_norm.weight", (4096,)
@@ -50,6 +73,15 @@ def _phi4(_il: int) -> Table:
     yield "ffn_norm.weight", (5120,)
     yield "ffn_up.weight", (5120, 2 * 17920)
     yield "ffn_down.weight", (17920, 5120)
+
+
+def _phi3_mini(_il: int) -> Table:
+    yield "attn_norm.weight", (3072,)
+    yield "attn_qkv.weight", (3072, 3 * 3072)
+    yield "attn_output.weight", (3072, 3072)
+    yield "ffn_norm.weight", (3072,)
+    yield "ffn_up.weight", (3072, 2 * 8192)
+    yield "ffn_down.weight", (8192, 3072)
 
 
 def _glm_air(il: int) -> Table:
@@ -193,9 +225,25 @@ PUBLISHED: dict[str, Shape] = {
         heads(16, 1, 576) | expert_keys(1408, 64, 6, expert_weights_scale=1.0) | LATENT,
         _deepseek_v2_lite,
     ),
+    "DeepSeek-V3": Shape(
+        "deepseek2", 61, 7168, 129280,
+        heads(128, 1, 576)
+        | expert_keys(
+            2048, 256, 8, expert_weights_scale=2.5, expert_gating_func=2, expert_weights_norm=True
+        )
+        | LATENT
+        | {
+            "attention.q_lora_rank": 1536, "leading_dense_block_count": 3,
+            "expert_shared_count": 1, "feed_forward_length": 18432,
+        },
+        latent_block(128, 256, 3),
+    ),
     "Mixtral-8x7B": Shape(
         "llama", 32, 4096, 32000,
         heads(32, 8, 128, feed_forward_length=14336) | expert_keys(14336, 8, 2), _mixtral,
+    ),
+    "Phi-3-mini": Shape(
+        "phi3", 32, 3072, 32064, heads(32, 32, 96, feed_forward_length=8192), _phi3_mini
     ),
     "Phi-4": Shape(
         "phi3", 40, 5120, 100352, heads(40, 10, 128, feed_forward_length=17920), _phi4

@@ -6,7 +6,7 @@ If one of them shows a fault, mend the formula by what the engine does, move the
 
 from collections.abc import Callable
 
-from tests.fakes.published import LATENT
+from tests.fakes.published import LATENT, latent_block
 from tests.fakes.shape_files import (
     Shape,
     Table,
@@ -33,15 +33,6 @@ def _qwen3_235b(_il: int) -> Table:
     yield from experts(4096, 1536, 128)
 
 
-def _phi3_mini(_il: int) -> Table:
-    yield "attn_norm.weight", (3072,)
-    yield "attn_qkv.weight", (3072, 3 * 3072)
-    yield "attn_output.weight", (3072, 3072)
-    yield "ffn_norm.weight", (3072,)
-    yield "ffn_up.weight", (3072, 2 * 8192)
-    yield "ffn_down.weight", (8192, 3072)
-
-
 def _glm4_9b(_il: int) -> Table:
     yield from attention(4096, 4096, 256, bias=True)
     yield "post_attention_norm.weight", (4096,)
@@ -49,24 +40,6 @@ def _glm4_9b(_il: int) -> Table:
     yield "ffn_up.weight", (4096, 2 * 13696)
     yield "ffn_down.weight", (13696, 4096)
     yield "post_ffw_norm.weight", (4096,)
-
-
-def _deepseek_v3(il: int) -> Table:
-    yield "attn_norm.weight", (7168,)
-    yield "attn_q_a.weight", (7168, 1536)
-    yield "attn_q_a_norm.weight", (1536,)
-    yield "attn_q_b.weight", (1536, 128 * 192)
-    yield "attn_kv_a_mqa.weight", (7168, 576)
-    yield "attn_kv_a_norm.weight", (512,)
-    yield "attn_k_b.weight", (128, 512, 128)
-    yield "attn_v_b.weight", (512, 128, 128)
-    yield "attn_output.weight", (128 * 128, 7168)
-    if il < 3:
-        yield from forward(7168, 18432)
-        return
-    yield "ffn_norm.weight", (7168,)
-    yield from experts(7168, 2048, 256, 2048)
-    yield "exp_probs_b.bias", (256,)
 
 
 def _jamba_mini(il: int) -> Table:
@@ -105,24 +78,25 @@ UNSEEN: dict[str, Shape] = {
         "qwen3moe", 94, 4096, 151936,
         heads(64, 4, 128, feed_forward_length=12288) | expert_keys(1536, 128, 8), _qwen3_235b,
     ),
-    "Phi-3-mini": Shape(
-        "phi3", 32, 3072, 32064, heads(32, 32, 96, feed_forward_length=8192), _phi3_mini
+    "Llama-2-13B": Shape(
+        "llama", 40, 5120, 32000, heads(40, 40, 128, feed_forward_length=13824),
+        _dense(5120, 5120, 5120, 13824),
     ),
     "GLM-4-9B": Shape(
         "glm4", 40, 4096, 151552, heads(32, 2, 128, feed_forward_length=13696), _glm4_9b
     ),
-    "DeepSeek-V3": Shape(
-        "deepseek2", 61, 7168, 129280,
-        heads(128, 1, 576)
+    "Kimi-K2": Shape(
+        "deepseek2", 61, 7168, 163840,
+        heads(64, 1, 576)
         | expert_keys(
-            2048, 256, 8, expert_weights_scale=2.5, expert_gating_func=2, expert_weights_norm=True
+            2048, 384, 8, expert_weights_scale=2.827, expert_gating_func=2, expert_weights_norm=True
         )
         | LATENT
         | {
-            "attention.q_lora_rank": 1536, "leading_dense_block_count": 3,
+            "attention.q_lora_rank": 1536, "leading_dense_block_count": 1,
             "expert_shared_count": 1, "feed_forward_length": 18432,
         },
-        _deepseek_v3,
+        latent_block(64, 384, 1),
     ),
     "Jamba-1.5-Mini": Shape(
         "jamba", 32, 4096, 65536,

@@ -96,7 +96,8 @@ def on_both(
     pair: WorkerProcess, path: Path, name: str
 ) -> tuple[Path, ModelSpec, tuple[str, ...], Formula]:
     """Return the model ``name`` made at ``path``, and the formula for it on both devices."""
-    model = make_model(path, name) if name in TINY_ARCHS else sparse_model(path, name)
+    write = published_model if name in PUBLISHED else sparse_model
+    model = make_model(path, name) if name in TINY_ARCHS else write(path, name)
     spec = read_model(model)
     assert pair.engine is not None
     devices = tuple(
@@ -182,6 +183,7 @@ CASES = (
         Settings(n_gpu_layers=49, n_ctx=10240, offload_kqv=Switch.OFF, flash_attn=FlashAttn.OFF),
     ),
     ("DeepSeek-V2-Lite", Settings(n_gpu_layers=28, n_ctx=65536, offload_kqv=Switch.OFF)),
+    ("DeepSeek-V3", Settings(n_gpu_layers=60, n_ctx=4096, n_ubatch=2048)),  # Q twice, in RAM
 )
 
 
@@ -200,3 +202,25 @@ def test_what_is_peculiar_to_a_family(
     for ours, engine in zip(formula.estimate(asked), planned, strict=True):
         assert ours.weights_bytes == engine.weights_bytes
         assert ours.total_bytes == pytest.approx(engine.total_bytes, rel=0.1)
+
+
+ON_TWO = (
+    # MHA: a block's cache is most of what the first device computes with
+    ("Phi-3-mini", Settings(n_gpu_layers=33, n_ctx=65536, offload_kqv=Switch.OFF)),
+    # the second device has the output layer only, and the wanted rows are chosen before it
+    ("DeepSeek-V2-Lite", Settings(n_gpu_layers=2, n_ctx=65536)),
+)
+
+
+@pytest.mark.parametrize(("name", "asked"), ON_TWO, ids=[name for name, _ in ON_TWO])
+def test_what_is_peculiar_to_two_devices(
+    pair: WorkerProcess, tmp_path: Path, name: str, asked: Settings
+) -> None:
+    """What a device copies of a cache in RAM, and rows at the output: totals within 5 %."""
+    model, _, names, formula = on_both(pair, tmp_path / "sparse.gguf", name)
+    asked = msgspec.structs.replace(asked, devices=names, tensor_split="1,1", n_ubatch=1024)
+    planned = plan_with(pair, str(model), asked)
+    assert not isinstance(planned, ErrorInfo), planned
+    for ours, engine in zip(formula.estimate(asked), planned, strict=True):
+        assert ours.weights_bytes == engine.weights_bytes
+        assert ours.total_bytes == pytest.approx(engine.total_bytes, rel=0.05)

@@ -6,15 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from app.domain.errors import EnvironmentProblem
+from app.domain.errors import EnvironmentProblem, ErrorInfo
 from app.gguf.source import Source
 
 
-def code_of(path: Path) -> str:
+def problem_of(path: Path) -> ErrorInfo:
     with pytest.raises(EnvironmentProblem) as caught:
         Source(path)
     assert caught.value.info.hint
-    return caught.value.info.code
+    return caught.value.info
+
+
+def code_of(path: Path) -> str:
+    return problem_of(path).code
 
 
 def test_paths_that_are_no_file(tmp_path: Path) -> None:
@@ -32,6 +36,20 @@ def test_pipe_does_not_block(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.gguf"
     os.mkfifo(pipe)
     assert code_of(pipe) == "model_not_a_file"
+    assert problem_of(pipe).message == "pipe.gguf is a pipe, not a file."
+    assert "is a device or a socket" in problem_of(Path(os.devnull)).message
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
+def test_link_that_leads_nowhere_names_its_target(tmp_path: Path) -> None:
+    """A dead link and one that leads to itself are told from a path that is not there."""
+    for target in ("gone.gguf", "link.gguf"):
+        link = tmp_path / "link.gguf"
+        link.unlink(missing_ok=True)
+        link.symlink_to(target)
+        problem = problem_of(link)
+        assert problem.code == "model_not_found"
+        assert problem.message == f"link.gguf is a link to {target}, where there is no file."
 
 
 @pytest.mark.skipif(

@@ -1,5 +1,7 @@
 """What a user may type for a model."""
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -61,6 +63,15 @@ def test_what_is_no_model_is_said(home: Path, typed: str, code: str) -> None:
     assert caught.value.exit_code == 3
     assert caught.value.info.code == code
     assert caught.value.info.hint
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pipes, and links need a privilege")
+def test_what_is_there_is_left_to_the_reader(home: Path) -> None:
+    """A pipe and a dead link are no unknown name: the reader says what they are."""
+    os.mkfifo(home / "pipe.gguf")
+    (home / "link.gguf").symlink_to("gone.gguf")
+    for name in ("pipe.gguf", "link.gguf"):
+        assert resolve_model(str(home / name)) == home / name
 
 
 def _cached(home: Path, repo: str, file: str) -> Path:

@@ -1,5 +1,7 @@
 """What an estimate proposes where something does not fit, or is dear for nothing."""
 
+import msgspec
+
 from app.domain.machine import GpuKind, HostInfo
 from app.domain.memory import Verdict
 from app.domain.model import RecurrentSpec
@@ -27,9 +29,9 @@ HYBRID = a_spec(
 )  # fmt: skip
 
 
-def card(free_bytes: int) -> SearchDevice:
+def card(free_bytes: int, name: str = "CUDA0") -> SearchDevice:
     return SearchDevice(
-        id="CUDA0", kind=GpuKind.DISCRETE, backend="CUDA", total_bytes=8 * GIB,
+        id=name, kind=GpuKind.DISCRETE, backend="CUDA", total_bytes=8 * GIB,
         free_bytes=free_bytes,
     )  # fmt: skip
 
@@ -70,3 +72,21 @@ def test_what_fits_needs_no_remedy() -> None:
     """A large batch that fits is the user's choice."""
     asked = Settings(n_gpu_layers=21, n_ctx=4096, n_ubatch=2048, n_seq_max=2)
     assert answer(Memory(DENSE, (card(8 * GIB),), HOST), asked).remedies == ()
+
+
+def test_a_full_device_that_forbids_every_layer_is_named() -> None:
+    """Every device keeps its headroom, so one without room for a layer leaves none for the other.
+
+    With the shares given, or with room on neither device, there is nothing to leave out.
+    """
+    asked = Settings(n_gpu_layers=21, n_ctx=4096)
+    cards = (card(6 * GIB), card(100 * MIB, "CUDA1"))
+    found = answer(Memory(DENSE, cards, HOST), asked)
+    alone = Memory(DENSE, cards[:1], HOST).max_n_gpu_layers(asked)
+    assert found.max_n_gpu_layers == 0
+    said = f"No room for a layer on CUDA1. GPU layers that fit on CUDA0 alone: {alone}."
+    assert said in (found.estimate.note or "")
+    shared = msgspec.structs.replace(asked, tensor_split="1,1")
+    assert "No room" not in (answer(Memory(DENSE, cards, HOST), shared).estimate.note or "")
+    neither = (card(100 * MIB), cards[1])
+    assert "No room" not in (answer(Memory(DENSE, neither, HOST), asked).estimate.note or "")
