@@ -114,6 +114,7 @@ def _controlled(
     now_s: float,
     dt_s: float,
 ) -> Decision:
+    reading = replace(reading, speed=usable(reading.speed, 0.0))
     core_c, memory_c = targets(device, wish, reading)
     aims = (core_c - state.shift_c, memory_c - state.shift_c)
     sensed = sense(state.sensed, reading, aims, now_s, dt_s)
@@ -275,4 +276,6 @@ def _forget(state: GovernorState) -> Decision:
     if state.last == reason:
         return state, ()
     lost = GovernorState(t_s=state.t_s, notes=(reason,), last=reason)
-    return lost, (Forget(reason=reason),)
+    # Its pace would go on for the devices that are left.
+    pace = (SetDuty(duty=1.0, reason=reason),) if state.knobs.duty < 1.0 else ()
+    return lost, (*pace, Forget(reason=reason))

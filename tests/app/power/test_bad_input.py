@@ -1,5 +1,7 @@
 """Each mishap of the long list, on a simulated machine: what happens, and the sentence for it."""
 
+import math
+
 import msgspec
 import pytest
 
@@ -79,6 +81,21 @@ def test_sensor_jumping() -> None:
     run.go(120)
     actions = [a for m in run.moments[-120:] for a in m.actions]
     assert not any(isinstance(a, SetPowerLimit) for a in actions)
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("speed", [math.nan, math.inf, -math.inf])
+def test_a_speed_that_is_no_number_counts_as_none(mode: Mode, speed: float) -> None:
+    """A figure that nothing can mean is left out: it neither ends the governor nor stays in it."""
+    run = Run(Plant(), Wish(mode=mode), device=replace(Plant().device(), ceiling_w=None))
+    run.go(60)
+    run.break_reading = lambda r: replace(r, speed=speed)
+    run.go(60)
+    run.break_reading = lambda r: r
+    run.go(600)
+    assert "speed_falling" not in {note.code for note in run.state.notes}
+    kept = (run.state.even.speed, run.state.steady.speed, run.state.trend.best)
+    assert all(math.isfinite(value) for value in kept if value is not None)
 
 
 def test_clock_going_backwards() -> None:

@@ -161,6 +161,16 @@ def test_without_a_helper_it_paces(bench: Bench) -> None:
     assert bench.paces[-1] == 1.0
 
 
+def test_a_device_that_is_gone_holds_nobody_back(bench: Bench) -> None:
+    """Paced and then lost: the pace ends with it, so other devices are not slowed down for it."""
+    control = bench.start(has_helper=False)
+    bench.heat(control)
+    assert bench.paces[-1] < 1.0
+    bench.now_s += 1.0
+    status = control.tick(Reading(lost=True))
+    assert bench.paces[-1] == status.duty == 1.0
+
+
 def test_killed_helper_means_pacing_and_a_pending_restore(bench: Bench) -> None:
     """The helper dies: pacing goes on, the mark stays, and the next helper puts it back."""
     control = bench.start()
