@@ -25,7 +25,8 @@ WARM_C, HOT_C, SLOWDOWN_C, LOOK_AHEAD_S = -8.0, 2.5, 4.0, 60.0
 """Against the target of full mode: no longer cool, in the firmware's hands, where that begins."""
 
 EVEN, HELD_MAX_FRAC = 1.02, 0.97
-"""Held a little above what lasts, and only where that is less than this share of the beginning."""
+"""Held a little above what lasts (not after a cool start, which was more than that already), and
+only where that is less than this share of the beginning."""
 
 LOOK_S, MEAN_S = 60.0, 300.0
 """A firmware that swings takes about a minute; it is looked at no sooner."""
@@ -36,7 +37,9 @@ EARLY_FRAC = 0.77
 HOLD_S = 600.0
 """Work after which the pauses end whatever was expected; what is still cool then is 4 % faster."""
 
-STEP_FRAC, NEAR_FRAC, UP_MAX = 0.03, 0.01, 1.2
+STEP_FRAC, NEAR_FRAC, UP_MAX = 0.03, 0.01, 1.1
+"""A firmware that has just stepped in lets go again a few times, so pauses end in steps as well."""
+
 BETTER_MIN, LIKE_MIN = 1.2, 0.95
 """So much more must be carried away before it counts (a firmware may keep to one low clock), and
 with so much a device that kept its speed keeps it again."""
@@ -136,12 +139,13 @@ def turn(
     frac = _lasting_frac(even, cooling, sensed, target_c)
     if frac is None or frac >= HELD_MAX_FRAC:
         return even, None
-    aim = EVEN * frac * even.burst
+    share = frac * (EVEN if even.work_s < LEARN_S else 1.0)
+    aim = share * even.burst
     duty = round(aim / even.speed, 3)
     even = replace(even, aim=aim)
     if duty > 1.0 - NEAR_FRAC:  # the firmware was here first
         return even, None
-    data: dict[str, str | int | float | None] = {"pct": round(100 * EVEN * frac)}
+    data: dict[str, str | int | float | None] = {"pct": round(100 * share)}
     return even, SetDuty(duty=duty, reason=Reason(code="even", data=data))
 
 
@@ -150,11 +154,10 @@ def _let_go(even: Even, knobs: Knobs) -> SetDuty | None:
     if even.aim is None or even.speed is None or even.speed_s < LOOK_S:
         return None
     missing = even.aim / (even.speed * knobs.duty)
-    if missing > 1.0 + NEAR_FRAC:
-        duty = knobs.duty * min(UP_MAX, missing)
-    elif even.work_s >= HOLD_S:
-        duty = knobs.duty + STEP_FRAC
-    else:
+    duty = knobs.duty * (min(UP_MAX, missing) if missing > 1.0 + NEAR_FRAC else 1.0)
+    if even.work_s >= HOLD_S:
+        duty = max(duty, knobs.duty + STEP_FRAC)
+    if duty <= knobs.duty:
         return None
     return SetDuty(duty=min(1.0, round(duty, 3)), reason=Reason(code="even_over"))
 

@@ -83,6 +83,21 @@ def test_a_laptop_never_seen_before_is_steady_from_its_second_session(seed: int)
     assert run.ms_per_token(*last) <= 1.01 * alone.ms_per_token(*last)
 
 
+@pytest.mark.parametrize("seed", [5, 30, 120])
+def test_a_laptop_never_seen_before_is_steady_in_its_first_session(seed: int) -> None:
+    """Deep cuts after a cool start: no more is given on top, and no pause outlasts its reason."""
+    dice = random.Random(seed)
+    card, room_c = unseen_card(dice), dice.uniform(15, 33)
+    assert card.name == LAPTOP_4060.name
+    run = paced(card, room_c).go(4200)
+    assert run.drift_frac() <= 0.05
+    assert run.state.knobs.duty == 1.0
+    assert free(card, room_c).go(4200).drift_frac() > 0.05
+    paces = [(m.t_s, a.duty) for m in run.changes() for a in m.actions if isinstance(a, SetDuty)]
+    over = [duty for t_s, duty in paces if t_s > 640]
+    assert all(after >= min(1.0, before + 0.03) - 0.001 for before, after in pairwise(over))
+
+
 def test_a_firmware_that_steps_down_gently_is_no_different() -> None:
     """Clocks that creep down in place of a jump: even as well."""
     card = replace(LAPTOP_4060, thermal_clock_mhz=None)
