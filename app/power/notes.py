@@ -6,7 +6,8 @@ from app.power.records import THERMAL, GovernedDevice, Reading, Wish
 from app.power.sensing import usable
 from app.power.state import GovernorState
 from app.power.steady import WORSE_FRAC
-from app.power.targets import ASSUMED_SLOWDOWN_C, paces
+from app.power.targets import ASSUMED_SLOWDOWN_C, paces, targets
+from app.power.turning import UNREACHABLE_C
 
 UNREACHABLE_S = 180.0
 """How long it must be too warm with nothing left to turn before that is said."""
@@ -35,12 +36,23 @@ def notes_of(
         (sensed.is_blind and sensed.was_seen, Reason(code=sensor)),
         (sensed.is_blind and not sensed.was_seen, Reason(code="no_temperature")),
         (sensed.memory_c is None, Reason(code="memory_temperature_not_readable")),
+        (_memory_decides(device, wish, state, reading), Reason(code="memory_decides")),
         (usable(device.slowdown_c) is None, assumed),
         (reading.source is PowerSource.BATTERY, Reason(code="on_battery")),
     )
     alarm = () if state.alarm is None else (state.alarm,)
     lasting = (*_even(state), *_lasting(wish, state, reading, target_c))
     return (*(note for is_set, note in flags if is_set), *lasting, *over, *withheld, *alarm)
+
+
+def _memory_decides(
+    device: GovernedDevice, wish: Wish, state: GovernorState, reading: Reading
+) -> bool:
+    """Whether the core is kept well below its target for the memory's sake."""
+    sensed, (core_c, memory_c) = state.sensed, targets(device, wish, reading)
+    if sensed.core_c is None or sensed.memory_c is None or not state.knobs.touched():
+        return False
+    return sensed.memory_c - memory_c > sensed.core_c - core_c + UNREACHABLE_C
 
 
 def _even(state: GovernorState) -> tuple[Reason, ...]:
