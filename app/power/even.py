@@ -136,6 +136,8 @@ def turn(
         return even, _let_go(even, knobs)
     if even.aim is not None or knobs.duty < 1.0 or even.burst is None or even.speed is None:
         return even, None
+    if even.work_s >= HOLD_S:
+        return even, None  # the beginning is over: a pause would only be a fall of our own
     frac = _lasting_frac(even, cooling, sensed, target_c)
     if frac is None or frac >= HELD_MAX_FRAC:
         return even, None

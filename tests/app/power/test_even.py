@@ -132,6 +132,14 @@ def test_a_device_that_keeps_its_speed_is_not_held_back(card: Card) -> None:
     assert known.lasting.frac > 0.99
 
 
+def test_a_device_that_comes_near_its_slowdown_late_is_left_alone() -> None:
+    """After ten minutes there is no beginning to hold: a pause then is a fall that heat is not."""
+    known = paced(RTX_3090, 22.0).go(2 * 3600).learnt()
+    run = paced(RTX_3090, 28.0, known).go(2 * 3600)
+    assert run.changes() == []
+    assert run.drift_frac() <= 0.01
+
+
 def test_what_is_held_back_is_said_with_the_share_it_is() -> None:
     """The status line tells the share of the first speed, as measured, and stops when it ends."""
     run = paced(LAPTOP_4060, known=laptop_known()).go(300)
