@@ -341,7 +341,9 @@ def test_lost_device_gets_no_orders() -> None:
     run.plant.lost = True
     n_written = len(run.plant.written)
     run.go(60)
-    assert [a for m in run.moments[-60:] for a in m.actions] == [Forget(reason=run.state.notes[0])]
+    gone = run.state.notes[0]
+    actions = [a for m in run.moments[-60:] for a in m.actions]
+    assert actions == [SetDuty(duty=1.0, reason=gone), Forget(reason=gone)]
     assert len(run.plant.written) == n_written
     assert codes(run) == {"device_lost"}
 
