@@ -36,7 +36,7 @@ _PARTS = {
 _GOALS = {
     Goal.CHAT: (
         "chat", QT_TRANSLATE_NOOP("Words", "Chat"),
-        QT_TRANSLATE_NOOP("Words", "Short questions, quick answers"),
+        QT_TRANSLATE_NOOP("Words", "Short questions and answers"),
     ),
     Goal.DOCUMENTS: (
         "document", QT_TRANSLATE_NOOP("Words", "Documents"),
@@ -44,11 +44,11 @@ _GOALS = {
     ),
     Goal.AGENT: (
         "agent", QT_TRANSLATE_NOOP("Words", "Agent"),
-        QT_TRANSLATE_NOOP("Words", "Four requests at the same time"),
+        QT_TRANSLATE_NOOP("Words", "Four requests at once"),
     ),
     Goal.LONG_CONTEXT: (
         "long", QT_TRANSLATE_NOOP("Words", "Long context"),
-        QT_TRANSLATE_NOOP("Words", "The longest memory that stays fast enough"),
+        QT_TRANSLATE_NOOP("Words", "Longest memory at good speed"),
     ),
     Goal.QUIET: (
         "quiet", QT_TRANSLATE_NOOP("Words", "Quiet"),
@@ -177,7 +177,8 @@ def sentence(section: str, code: str, data: Mapping[str, str | int | float | Non
             name: said_text(value) if name in _QUOTED and isinstance(value, str) else value
             for name, value in data.items()
         }
-        return render(section, code, told, text_language())
+        # A number and its sign stay on one line.
+        return render(section, code, told, text_language()).replace(" %", "\u00a0%")
     except Bug:
         return ""
 

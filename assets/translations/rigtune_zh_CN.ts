@@ -2555,12 +2555,12 @@
         <translation>内存单位(&amp;M)</translation>
     </message>
     <message>
-        <source>GiB and MiB (powers of two, as drivers count)</source>
-        <translation>GiB 和 MiB（二进制，与驱动一致）</translation>
+        <source>GiB and MiB (as drivers count)</source>
+        <translation>GiB 和 MiB（与驱动一致）</translation>
     </message>
     <message>
-        <source>GB and MB (powers of ten, as shops count)</source>
-        <translation>GB 和 MB（十进制，与商家标注一致）</translation>
+        <source>GB and MB (as shops count)</source>
+        <translation>GB 和 MB（与商家标注一致）</translation>
     </message>
     <message>
         <source>&amp;Temperatures</source>
@@ -2985,7 +2985,7 @@
         <translation>聊天</translation>
     </message>
     <message>
-        <source>Short questions, quick answers</source>
+        <source>Short questions and answers</source>
         <translation>简短提问，快速回答</translation>
     </message>
     <message>
@@ -3001,7 +3001,7 @@
         <translation>智能体</translation>
     </message>
     <message>
-        <source>Four requests at the same time</source>
+        <source>Four requests at once</source>
         <translation>同时处理四个请求</translation>
     </message>
     <message>
@@ -3009,7 +3009,7 @@
         <translation>长上下文</translation>
     </message>
     <message>
-        <source>The longest memory that stays fast enough</source>
+        <source>Longest memory at good speed</source>
         <translation>在足够快的前提下记忆最长</translation>
     </message>
     <message>

@@ -18,6 +18,7 @@ from app.domain.units import MISSING
 from views.units import format_bytes
 from views.widgets import Banner, Card, Heading, Kit, Table, text_label
 from views.widgets.flow import Flow
+from views.widgets.sides import Sides
 from views.words import said_text, verdict_label
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 DEMO = "demo"
 SUFFIX = ".gguf"
 MAX_NAME = 60
+QUICK_CHARS = 30
+"""Least width of what one click does: with large text its button goes below, characters."""
 
 
 class ModelStep(QWidget):
@@ -73,19 +76,23 @@ class ModelStep(QWidget):
 
     def _quick_card(self, kit: Kit) -> Card:
         card = Card(kit)
-        row = QHBoxLayout()
-        row.setSpacing(3 * kit.unit)
-        row.addWidget(kit.icon_label("tune", "accent", 8 * kit.unit))
+        row, told = Sides(kit), QWidget()
+        line = QHBoxLayout(told)
+        line.setContentsMargins(0, 0, 0, 0)
+        line.setSpacing(3 * kit.unit)
+        line.addWidget(kit.icon_label("tune", "accent", 8 * kit.unit))
         texts = QVBoxLayout()
         texts.setSpacing(0)
         texts.addWidget(Heading(self.tr("One click"), 1.1))
         self._quick_text = text_label(muted=True)
+        self._quick_text.setMinimumWidth(QUICK_CHARS * self.fontMetrics().averageCharWidth())
         texts.addWidget(self._quick_text)
-        row.addLayout(texts, 1)
+        line.addLayout(texts, 1)
+        row.add(told)
         self.quick = kit.button(self.tr("Find Best Settings"), "start", "primary")
         self.quick.clicked.connect(self._on_quick_clicked)
-        row.addWidget(self.quick)
-        card.column.addLayout(row)
+        row.add(self.quick, 0)
+        card.column.addWidget(row)
         self.set_quick_model(self._quick_model)
         return card
 

@@ -56,9 +56,10 @@ class PlanStep(QWidget):
         self.table = Table(
             kit, self.tr("Stages of the plan"), [self.tr("Stage"), self.tr("Loads of the model")]
         )
-        details.addWidget(self.table, 1)
+        details.addWidget(self.table)
         self._notes = text_label(muted=True)
         details.addWidget(self._notes)
+        details.addStretch(1)
         card.column.addWidget(self._details, 1)
         self._details.hide()
         column.addWidget(scrolling(card), 1)
@@ -105,7 +106,7 @@ class PlanStep(QWidget):
         )
         for value, text in zip(self._values.values(), texts, strict=True):
             value.setText(text)
-        self.table.set_rows(_stage_rows(plan))
+        self.table.set_all_rows(_stage_rows(plan))
         notes = [note_text(code) for code in plan.notes]
         notes += [f"{advice('finding', f)} {advice('remedy', f)}" for f in plan.findings]
         self._notes.setText("\n".join(notes))
