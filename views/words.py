@@ -14,6 +14,7 @@ from app.domain.sweep import BudgetName, Goal, Reason, SweepStatus
 from app.domain.trial import Rate
 from app.domain.units import MISSING, significant
 from views.language import text_language
+from views.units import keep_units
 
 VERDICT_TONES = {
     Verdict.FITS: "good",
@@ -177,8 +178,7 @@ def sentence(section: str, code: str, data: Mapping[str, str | int | float | Non
             name: said_text(value) if name in _QUOTED and isinstance(value, str) else value
             for name, value in data.items()
         }
-        # A number and its sign stay on one line.
-        return render(section, code, told, text_language()).replace(" %", "\u00a0%")
+        return keep_units(render(section, code, told, text_language()))
     except Bug:
         return ""
 

@@ -1547,7 +1547,7 @@
         <translation>演示模型</translation>
     </message>
     <message>
-        <source>Tunes {model} for chat. Takes a few minutes and asks nothing.</source>
+        <source>Tunes {model} for chat. Takes minutes, asks nothing.</source>
         <translation>为聊天用途调优{model}。需要几分钟，无需回答任何问题。</translation>
     </message>
     <message>
@@ -1622,7 +1622,7 @@
         <translation>返回</translation>
     </message>
     <message>
-        <source>Nothing is loaded yet. You can stop at any time and keep the results.</source>
+        <source>Nothing is loaded yet. Stop at any time and keep the results.</source>
         <translation>尚未加载任何内容。您可以随时停止并保留结果。</translation>
     </message>
     <message>

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from app.session import ModelEntry
 
 DEMO = "demo"
+DEMO_KIND = "gemma3 Q4_K_M"  # known before its file is put together
 SUFFIX = ".gguf"
 MAX_NAME = 60
 QUICK_CHARS = 30
@@ -127,7 +128,7 @@ class ModelStep(QWidget):
         """Say what one click tunes."""
         self._quick_model = model
         name = self.tr("the demo model") if model == DEMO else short_name(model)
-        text = self.tr("Tunes {model} for chat. Takes a few minutes and asks nothing.")
+        text = self.tr("Tunes {model} for chat. Takes minutes, asks nothing.")
         if not model:
             text = self.tr("No model was found yet: open a .gguf file, or drop one here.")
         self._quick_text.setText(text.format(model=name))
@@ -170,14 +171,14 @@ class ModelStep(QWidget):
             (
                 demo if entry.id == DEMO else _shown_name(entry.name),
                 self._origins.get(entry.origin, entry.origin),
-                _kind(entry),
+                DEMO_KIND if entry.id == DEMO else _kind(entry),
                 _state(entry),
                 format_bytes(entry.file_bytes),
             )
             for entry in self._entries or ()
         ]
         if self._entries is None:  # what most first starts take
-            rows = [(demo, "RigTune", "gemma3 Q4_K_M", MISSING, "241\u00a0MiB")]
+            rows = [(demo, "RigTune", DEMO_KIND, MISSING, "241\u00a0MiB")]
         self.table.set_rows(rows)
         if not rows:
             self._show_problem(None)

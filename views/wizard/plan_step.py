@@ -76,7 +76,7 @@ class PlanStep(QWidget):
         back = kit.button(self.tr("Back"), "back")
         back.clicked.connect(self.back_requested)
         row.addWidget(back)
-        hint = self.tr("Nothing is loaded yet. You can stop at any time and keep the results.")
+        hint = self.tr("Nothing is loaded yet. Stop at any time and keep the results.")
         row.addWidget(text_label(hint, muted=True), 1)
         self.start = kit.button(self.tr("Start Measuring"), "start", "primary")
         self.start.clicked.connect(self.start_requested)
