@@ -49,7 +49,7 @@ _GOALS = {
     ),
     Goal.LONG_CONTEXT: (
         "long", QT_TRANSLATE_NOOP("Words", "Long context"),
-        QT_TRANSLATE_NOOP("Words", "Longest memory at good speed"),
+        QT_TRANSLATE_NOOP("Words", "Long memory, good speed"),
     ),
     Goal.QUIET: (
         "quiet", QT_TRANSLATE_NOOP("Words", "Quiet"),

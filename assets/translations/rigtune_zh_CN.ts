@@ -3009,7 +3009,7 @@
         <translation>长上下文</translation>
     </message>
     <message>
-        <source>Longest memory at good speed</source>
+        <source>Long memory, good speed</source>
         <translation>在足够快的前提下记忆最长</translation>
     </message>
     <message>
