@@ -29,9 +29,9 @@ class Page(QWidget):
         self.kit = kit
         self.setProperty("role", "page")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        content = _Content()
-        content.setMinimumHeight(min_units * kit.unit)
-        inner = QVBoxLayout(content)
+        self._content = _Content()
+        self.lay_out_for(min_units)
+        inner = QVBoxLayout(self._content)
         pad = 5 * kit.unit
         inner.setContentsMargins(pad, 4 * kit.unit, pad, 4 * kit.unit)
         inner.setSpacing(3 * kit.unit)
@@ -45,7 +45,11 @@ class Page(QWidget):
         inner.addLayout(self.body, 1)
         outer = QVBoxLayout(self)
         outer.setContentsMargins(0, 0, 0, 0)
-        outer.addWidget(scrolling(content))
+        outer.addWidget(scrolling(self._content))
+
+    def lay_out_for(self, min_units: int) -> None:
+        """Scroll as a whole only where the window gives less than ``min_units`` of height."""
+        self._content.setMinimumHeight(min_units * self.kit.unit)
 
 
 class _Content(QWidget):

@@ -1,5 +1,6 @@
 """Sizes and temperatures in the units the user prefers."""
 
+import re
 from dataclasses import dataclass
 
 from app.domain.units import GIB, MIB, MISSING, NBSP, significant
@@ -7,6 +8,7 @@ from app.domain.units import format_bytes as binary_bytes
 
 GB = 10**9
 MB = 10**6
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|°|[kKMG]i?B|m?s\b|tok/s|m?W\b)")
 
 
 @dataclass
@@ -50,3 +52,8 @@ def small_unit() -> tuple[str, float]:
 def temperature_unit() -> tuple[str, float, float]:
     """Return the unit of temperatures, factor and offset from degrees Celsius."""
     return ("°C", 1.0, 0.0) if _choice.is_celsius else ("°F", 1.8, 32.0)
+
+
+def keep_units(text: str) -> str:
+    """Return ``text`` with each number and its unit on one line, wherever it wraps."""
+    return _BEFORE_UNIT.sub(NBSP, text)

@@ -14,6 +14,7 @@ from app.domain.sweep import BudgetName, Goal, Reason, SweepStatus
 from app.domain.trial import Rate
 from app.domain.units import MISSING, significant
 from views.language import text_language
+from views.units import keep_units
 
 VERDICT_TONES = {
     Verdict.FITS: "good",
@@ -36,7 +37,7 @@ _PARTS = {
 _GOALS = {
     Goal.CHAT: (
         "chat", QT_TRANSLATE_NOOP("Words", "Chat"),
-        QT_TRANSLATE_NOOP("Words", "Short questions, quick answers"),
+        QT_TRANSLATE_NOOP("Words", "Short questions and answers"),
     ),
     Goal.DOCUMENTS: (
         "document", QT_TRANSLATE_NOOP("Words", "Documents"),
@@ -44,11 +45,11 @@ _GOALS = {
     ),
     Goal.AGENT: (
         "agent", QT_TRANSLATE_NOOP("Words", "Agent"),
-        QT_TRANSLATE_NOOP("Words", "Four requests at the same time"),
+        QT_TRANSLATE_NOOP("Words", "Four requests at once"),
     ),
     Goal.LONG_CONTEXT: (
         "long", QT_TRANSLATE_NOOP("Words", "Long context"),
-        QT_TRANSLATE_NOOP("Words", "The longest memory that stays fast enough"),
+        QT_TRANSLATE_NOOP("Words", "Long memory, good speed"),
     ),
     Goal.QUIET: (
         "quiet", QT_TRANSLATE_NOOP("Words", "Quiet"),
@@ -177,7 +178,7 @@ def sentence(section: str, code: str, data: Mapping[str, str | int | float | Non
             name: said_text(value) if name in _QUOTED and isinstance(value, str) else value
             for name, value in data.items()
         }
-        return render(section, code, told, text_language())
+        return keep_units(render(section, code, told, text_language()))
     except Bug:
         return ""
 

@@ -34,7 +34,8 @@ def _token(search: Search, winner: Point, result: SweepResult) -> Iterator[Reaso
     share = _ram_share(search, winner)
     if share is None:
         return
-    total_ms, empty_ms = 1000 / deepest.median, 1000 / first.median
+    total_ms = 1000 / deepest.median
+    empty_ms = min(1000 / first.median, total_ms)  # readings may scatter more than depth costs
     ram_ms = min(share, 1.0) * empty_ms
     data: dict[str, float] = {
         "total_ms": round(total_ms, 2),

@@ -1547,7 +1547,7 @@
         <translation>演示模型</translation>
     </message>
     <message>
-        <source>Tunes {model} for chat. Takes a few minutes and asks nothing.</source>
+        <source>Tunes {model} for chat. Takes minutes, asks nothing.</source>
         <translation>为聊天用途调优{model}。需要几分钟，无需回答任何问题。</translation>
     </message>
     <message>
@@ -1622,7 +1622,7 @@
         <translation>返回</translation>
     </message>
     <message>
-        <source>Nothing is loaded yet. You can stop at any time and keep the results.</source>
+        <source>Nothing is loaded yet. Stop at any time and keep the results.</source>
         <translation>尚未加载任何内容。您可以随时停止并保留结果。</translation>
     </message>
     <message>
@@ -2555,12 +2555,12 @@
         <translation>内存单位(&amp;M)</translation>
     </message>
     <message>
-        <source>GiB and MiB (powers of two, as drivers count)</source>
-        <translation>GiB 和 MiB（二进制，与驱动一致）</translation>
+        <source>GiB and MiB (as drivers count)</source>
+        <translation>GiB 和 MiB（与驱动一致）</translation>
     </message>
     <message>
-        <source>GB and MB (powers of ten, as shops count)</source>
-        <translation>GB 和 MB（十进制，与商家标注一致）</translation>
+        <source>GB and MB (as shops count)</source>
+        <translation>GB 和 MB（与商家标注一致）</translation>
     </message>
     <message>
         <source>&amp;Temperatures</source>
@@ -2985,7 +2985,7 @@
         <translation>聊天</translation>
     </message>
     <message>
-        <source>Short questions, quick answers</source>
+        <source>Short questions and answers</source>
         <translation>简短提问，快速回答</translation>
     </message>
     <message>
@@ -3001,7 +3001,7 @@
         <translation>智能体</translation>
     </message>
     <message>
-        <source>Four requests at the same time</source>
+        <source>Four requests at once</source>
         <translation>同时处理四个请求</translation>
     </message>
     <message>
@@ -3009,7 +3009,7 @@
         <translation>长上下文</translation>
     </message>
     <message>
-        <source>The longest memory that stays fast enough</source>
+        <source>Long memory, good speed</source>
         <translation>在足够快的前提下记忆最长</translation>
     </message>
     <message>

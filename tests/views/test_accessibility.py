@@ -200,11 +200,14 @@ def test_nothing_is_cut_off_in_the_smallest_window(
         wizard.choose_model("x")
         qtbot.waitUntil(lambda: wizard.step == "goal" and bool(wizard.goal_step.estimate._bars))
         look("goal")
+        qtbot.waitUntil(partial(has_one_bar, wizard))
         wizard.goal_step.next.click()
         qtbot.waitUntil(wizard.plan_step.start.isEnabled)
+        qtbot.waitUntil(partial(has_one_bar, wizard))
         wizard.plan_step.start.click()
         qtbot.waitUntil(lambda: wizard.step == "result" and not window.jobs.running())
         look("result")
+        qtbot.waitUntil(partial(has_one_bar, wizard))
         assert not wide, " | ".join(wide)
         assert window.width() == 900
     finally:

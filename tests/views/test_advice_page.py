@@ -41,7 +41,7 @@ def test_devices_and_time_limits_are_shown_without_any_finding(kit: Kit, qtbot: 
     page.show_facts(situations.on_windows().machine)
     said = " ".join(label.text() for label in page._list.findChildren(QLabel))
     assert "CUDA on its own would take CUDA0" in said
-    assert "2 s (TdrDelay)" in said
+    assert "2\u00a0s (TdrDelay)" in said
     assert "only reads them" in said
     assert page._empty.isHidden()
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from views.units import format_bytes, temperature_unit, use_units
+from views.units import format_bytes, keep_units, temperature_unit, use_units
 
 
 @pytest.fixture(autouse=True)
@@ -28,3 +28,9 @@ def test_fahrenheit() -> None:
     use_units(binary=True, celsius=False)
     unit, factor, zero = temperature_unit()
     assert (unit, 100 * factor + zero) == ("°F", 212.0)
+
+
+def test_a_number_keeps_its_unit_where_a_text_wraps() -> None:
+    """Before %, ms and the like a line must not end; other words wrap as they did."""
+    assert keep_units("takes 36 % longer, 63.7 ms") == "takes 36\u00a0% longer, 63.7\u00a0ms"
+    assert keep_units("25 GPU layers, 2 searches") == "25 GPU layers, 2 searches"

@@ -240,6 +240,7 @@ class ResultView(QWidget):
             status_tone(result.status),
         )  # fmt: skip
         self._gain.setText(gain_text(result))
+        self._gain.setVisible(bool(self._gain.text()))
         self._caption.setText(self.tr("Recommended"))
         if point is None:
             self._settings.setText(self.tr("No configuration could be recommended"))

@@ -81,8 +81,8 @@ class SettingsPage(Page):
             ("system", self.tr("As the system")), ("en", "English"), ("zh", "简体中文"),
         ])  # fmt: skip
         self._add(form, "memory_unit", self.tr("&Memory sizes"), [
-            ("binary", self.tr("GiB and MiB (powers of two, as drivers count)")),
-            ("decimal", self.tr("GB and MB (powers of ten, as shops count)")),
+            ("binary", self.tr("GiB and MiB (as drivers count)")),
+            ("decimal", self.tr("GB and MB (as shops count)")),
         ])  # fmt: skip
         self._add(form, "temperature_unit", self.tr("&Temperatures"), [
             ("celsius", self.tr("Celsius")), ("fahrenheit", self.tr("Fahrenheit")),

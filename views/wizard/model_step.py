@@ -18,6 +18,7 @@ from app.domain.units import MISSING
 from views.units import format_bytes
 from views.widgets import Banner, Card, Heading, Kit, Table, text_label
 from views.widgets.flow import Flow
+from views.widgets.sides import Sides
 from views.words import said_text, verdict_label
 
 if TYPE_CHECKING:
@@ -26,8 +27,11 @@ if TYPE_CHECKING:
     from app.session import ModelEntry
 
 DEMO = "demo"
+DEMO_KIND = "gemma3 Q4_K_M"  # known before its file is put together
 SUFFIX = ".gguf"
 MAX_NAME = 60
+QUICK_CHARS = 30
+"""Least width of what one click does: with large text its button goes below, characters."""
 
 
 class ModelStep(QWidget):
@@ -73,19 +77,23 @@ class ModelStep(QWidget):
 
     def _quick_card(self, kit: Kit) -> Card:
         card = Card(kit)
-        row = QHBoxLayout()
-        row.setSpacing(3 * kit.unit)
-        row.addWidget(kit.icon_label("tune", "accent", 8 * kit.unit))
+        row, told = Sides(kit), QWidget()
+        line = QHBoxLayout(told)
+        line.setContentsMargins(0, 0, 0, 0)
+        line.setSpacing(3 * kit.unit)
+        line.addWidget(kit.icon_label("tune", "accent", 8 * kit.unit))
         texts = QVBoxLayout()
         texts.setSpacing(0)
         texts.addWidget(Heading(self.tr("One click"), 1.1))
         self._quick_text = text_label(muted=True)
+        self._quick_text.setMinimumWidth(QUICK_CHARS * self.fontMetrics().averageCharWidth())
         texts.addWidget(self._quick_text)
-        row.addLayout(texts, 1)
+        line.addLayout(texts, 1)
+        row.add(told)
         self.quick = kit.button(self.tr("Find Best Settings"), "start", "primary")
         self.quick.clicked.connect(self._on_quick_clicked)
-        row.addWidget(self.quick)
-        card.column.addLayout(row)
+        row.add(self.quick, 0)
+        card.column.addWidget(row)
         self.set_quick_model(self._quick_model)
         return card
 
@@ -120,7 +128,7 @@ class ModelStep(QWidget):
         """Say what one click tunes."""
         self._quick_model = model
         name = self.tr("the demo model") if model == DEMO else short_name(model)
-        text = self.tr("Tunes {model} for chat. Takes a few minutes and asks nothing.")
+        text = self.tr("Tunes {model} for chat. Takes minutes, asks nothing.")
         if not model:
             text = self.tr("No model was found yet: open a .gguf file, or drop one here.")
         self._quick_text.setText(text.format(model=name))
@@ -163,14 +171,14 @@ class ModelStep(QWidget):
             (
                 demo if entry.id == DEMO else _shown_name(entry.name),
                 self._origins.get(entry.origin, entry.origin),
-                _kind(entry),
+                DEMO_KIND if entry.id == DEMO else _kind(entry),
                 _state(entry),
                 format_bytes(entry.file_bytes),
             )
             for entry in self._entries or ()
         ]
         if self._entries is None:  # what most first starts take
-            rows = [(demo, "RigTune", "gemma3 Q4_K_M", MISSING, "241\u00a0MiB")]
+            rows = [(demo, "RigTune", DEMO_KIND, MISSING, "241\u00a0MiB")]
         self.table.set_rows(rows)
         if not rows:
             self._show_problem(None)

@@ -15,7 +15,7 @@ from app.domain.model import ModelSpec
 from app.domain.sweep import Goal, SweepPlan, SweepRequest, SweepResult
 from app.domain.units import MIB
 from views.bridge import Jobs, Latest
-from views.page import Page
+from views.page import MIN_UNITS, SCROLLED_UNITS, Page
 from views.port import SessionPort
 from views.power.caps_card import CapsCard
 from views.results.exporter import Exporter
@@ -143,6 +143,7 @@ class WizardPage(Page):
         self.step = step
         self.line.show_step(step)
         self._stack.setCurrentWidget(self._steps[step])
+        self.lay_out_for(MIN_UNITS if step in ("model", "run") else SCROLLED_UNITS)
 
     @Slot()
     def refresh_models(self) -> None:

@@ -56,9 +56,10 @@ class PlanStep(QWidget):
         self.table = Table(
             kit, self.tr("Stages of the plan"), [self.tr("Stage"), self.tr("Loads of the model")]
         )
-        details.addWidget(self.table, 1)
+        details.addWidget(self.table)
         self._notes = text_label(muted=True)
         details.addWidget(self._notes)
+        details.addStretch(1)
         card.column.addWidget(self._details, 1)
         self._details.hide()
         column.addWidget(scrolling(card), 1)
@@ -75,7 +76,7 @@ class PlanStep(QWidget):
         back = kit.button(self.tr("Back"), "back")
         back.clicked.connect(self.back_requested)
         row.addWidget(back)
-        hint = self.tr("Nothing is loaded yet. You can stop at any time and keep the results.")
+        hint = self.tr("Nothing is loaded yet. Stop at any time and keep the results.")
         row.addWidget(text_label(hint, muted=True), 1)
         self.start = kit.button(self.tr("Start Measuring"), "start", "primary")
         self.start.clicked.connect(self.start_requested)
@@ -105,7 +106,7 @@ class PlanStep(QWidget):
         )
         for value, text in zip(self._values.values(), texts, strict=True):
             value.setText(text)
-        self.table.set_rows(_stage_rows(plan))
+        self.table.set_all_rows(_stage_rows(plan))
         notes = [note_text(code) for code in plan.notes]
         notes += [f"{advice('finding', f)} {advice('remedy', f)}" for f in plan.findings]
         self._notes.setText("\n".join(notes))

@@ -20,7 +20,7 @@ class StepLine(Flow):
             self.tr("Model"), self.tr("Goal"), self.tr("Plan"), self.tr("Measure"),
             self.tr("Result"),
         )  # fmt: skip
-        self._labels = [QLabel(f"{i + 1}  {name}") for i, name in enumerate(names)]
+        self._labels = [QLabel(f"{i + 1} {name}") for i, name in enumerate(names)]
         self._names = names
         for index, label in enumerate(self._labels):
             if index:

@@ -38,6 +38,17 @@ def test_without_a_gpu_no_time_is_the_gpu_s() -> None:
     assert "GPU" not in render_reason(told)
 
 
+@pytest.mark.parametrize("layers", [0, 33])
+def test_a_token_s_time_adds_up_where_depth_seems_to_cost_nothing(layers: int) -> None:
+    """Where the deep readings happen to be the faster ones, no part exceeds the token."""
+    request = SweepRequest(pinned={"n_gpu_layers": layers})
+    reasons = said(request, cpu_depth_frac=-0.02, gpu_depth_frac=-0.02)
+    told = reasons["token_time" if layers else "token_time_ram"]
+    parts = [number(told, n) for n in ("gpu_ms", "ram_ms") if n in told.data]
+    assert number(told, "context_ms") == 0
+    assert sum(parts) == pytest.approx(number(told, "total_ms"), abs=0.05)
+
+
 def test_pinned_layers_hide_no_time_in_ram() -> None:
     """With one placement measured, the CPU alone tells what the layers in RAM cost."""
     told = said(SweepRequest(pinned={"n_gpu_layers": 20}))["token_time"]

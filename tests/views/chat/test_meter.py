@@ -49,7 +49,7 @@ def test_why_slow_is_said_and_taken_back(kit: Kit, qtbot: QtBot) -> None:
     cause = SlowCause(code="heat", data={"gpu": "RTX 4070", "temp_c": 87.0})
     meter.show_vitals(Vitals(causes=(cause,)))
     assert meter.slow.text() == (
-        "Why slow: RTX 4070 slows itself down because of its temperature (87.0 °C)."
+        "Why slow: RTX 4070 slows itself down because of its temperature (87.0\u00a0°C)."
     )
     assert not meter.slow.isHidden()
     meter.show_vitals(Vitals())

@@ -26,7 +26,7 @@ def test_the_line_says_temperature_limit_action_and_reason(
     """One sentence holds what the governor sees and does."""
     text = panel(window, qtbot).line.text()
     assert "RTX 3090: 74 of 74 °C, limit 280 W, at work 100 %, balanced." in text
-    assert "3.10 °C too warm (now or soon): one step cooler." in text
+    assert "3.10\u00a0°C too warm (now or soon): one step cooler." in text
 
 
 def test_nothing_to_govern_is_said(window: MainWindow, session: FakeSession, qtbot: QtBot) -> None:
