@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from probes.reading import MAX_MEMORY_BYTES, Absence
+from app.domain.machine import MAX_MEMORY_BYTES
+from probes.reading import Absence
 
 MEMORY_V2 = 0x02000028
 """``nvmlMemory_v2``: total, reserved, free, used; v1 counts the reserve as used."""

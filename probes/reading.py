@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from app.domain.machine import GpuInfo, GpuProcess, GpuSample, PowerState
+from app.domain.machine import MAX_MEMORY_BYTES, GpuInfo, GpuProcess, GpuSample, PowerState
 
 
 class Absence(StrEnum):
@@ -38,9 +38,6 @@ def reason_of(text: str) -> Absence:
     """Return the reason that a recording names; a text that is none stands for an error."""
     return Absence(text) if text in set(Absence) else Absence.ERROR
 
-
-MAX_MEMORY_BYTES = 1 << 43
-"""8 TiB: above any device, below the sentinels drivers use for "unknown"."""
 
 MEMORY = (0, MAX_MEMORY_BYTES)
 PERCENT = (0, 100)

@@ -134,6 +134,8 @@ class GpuInfo(Record, frozen=True, kw_only=True):
         )
 
 
+MAX_MEMORY_BYTES = 1 << 43
+"""8 TiB: above any device, below the sentinels drivers use for "unknown"."""
 STALE = "stale"
 """Reason of a reading that did not come in time; an older one is not shown for it."""
 OWN_ENGINE = "RigTune engine"

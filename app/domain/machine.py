@@ -4,6 +4,7 @@ from typing import Protocol
 
 from app.domain.errors import ErrorInfo
 from app.domain.gpu import (
+    MAX_MEMORY_BYTES,
     OWN_ENGINE,
     STALE,
     GpuInfo,
@@ -24,6 +25,7 @@ from app.domain.record import Record
 
 # Host and GPU records have files of their own; everybody takes them from here.
 __all__ = [
+    "MAX_MEMORY_BYTES",
     "OWN_ENGINE",
     "STALE",
     "DriverReset",

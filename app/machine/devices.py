@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from app.domain.machine import EngineDevice, Gpu, GpuKind, HostInfo, Machine
+from app.domain.machine import MAX_MEMORY_BYTES, EngineDevice, Gpu, GpuKind, HostInfo, Machine
 from app.domain.sweep import SearchDevice
 
 BACKEND_RANK = ("CUDA", "ROCm", "HIP", "SYCL", "Metal", "Vulkan", "OpenCL", "RPC")
@@ -23,8 +23,6 @@ NOTICED_BYTES = 256 << 20
 RASTERISERS = ("llvmpipe", "lavapipe", "softpipe", "swiftshader", "basic render")
 CARVE_OUT_FRAC = 0.5
 """Share of the largest backend's memory below which a backend sees only a carve-out."""
-MAX_MEMORY_BYTES = 1 << 43
-"""8 TiB: above any device, below the sentinels that stand for "unknown"."""
 TOTAL_SLACK = 1.02
 """Two sources may differ by rounding and reserve; beyond that the larger one is wrong."""
 

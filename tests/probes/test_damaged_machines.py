@@ -15,11 +15,11 @@ from app.advice.rule import Situation
 from app.advice.rules import findings
 from app.cli import probe as page
 from app.cli.findings import view_of
-from app.domain.machine import GpuInfo, GpuSample, HostInfo, HostSample
+from app.domain.machine import MAX_MEMORY_BYTES, GpuInfo, GpuSample, HostInfo, HostSample
 from app.machine import join_machine, search_devices
 from app.session.recording import read_engine
 from probes import registry
-from probes.reading import HOST_RANGES, MAX_MEMORY_BYTES
+from probes.reading import HOST_RANGES
 from probes.record import RecordedMachine
 from probes.replay import RecordedNvml, RecordedSystem, RecordedTree, load
 from probes.windows.recording import RecordedWindows
