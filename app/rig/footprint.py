@@ -1,8 +1,9 @@
 """What a real load takes beyond the engine's own buffers: the driver's context and growth.
 
 Seen from outside, by probe: free memory before the process starts, once the context exists, and
-when its first trial has ended. Only a process's first context counts: later ones find the pools
-that earlier shapes have grown.
+after each timed pass of its first trial. When the trial has ended it is too late: the context is
+gone by then, and its pools with it. Only a process's first context counts: later ones find what
+earlier shapes have grown.
 """
 
 from collections.abc import Callable, Iterable
@@ -48,6 +49,7 @@ class FootprintMeter:
         self._free_now = free_now
         self._before = self._read(devices)
         self._in_context: dict[str, int] = {}
+        self._least: dict[str, int] = {}
         self._buffers: tuple[DeviceMemory, ...] = ()
         self._settings: Settings | None = None
 
@@ -56,19 +58,23 @@ class FootprintMeter:
         self._settings, self._buffers = settings, buffers
         self._in_context = self._read(self._before)
 
+    def pass_ended(self) -> None:
+        """Read what is free now that a pass has run; the least of all passes counts."""
+        now = self._read(self._in_context)
+        self._least = {name: min(n, self._least.get(name, n)) for name, n in now.items()}
+
     def trial_ended(self, depth: int) -> tuple[Footprint, ...]:
         """Return what the load took; nothing where a reading is missing or cannot be true."""
         if self._settings is None:
             return ()
-        after = self._read(self._in_context)
         host = next((b for b in self._buffers if b.device == HOST), None)
         found = []
         for part in self._buffers:
             name = part.device
-            if name not in after or part.total_bytes == 0:
+            if name not in self._least or part.total_bytes == 0:
                 continue
             context = self._before[name] - self._in_context[name] - part.total_bytes
-            growth = max(0, self._in_context[name] - after[name])
+            growth = max(0, self._in_context[name] - self._least[name])
             if 0 <= context <= _MAX_CONTEXT and growth <= _MAX_GROWTH:
                 found.append(
                     Footprint(

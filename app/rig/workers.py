@@ -250,6 +250,8 @@ class WorkerRig:
                 progress = attempt.see(reply)
                 if self._meter and attempt.effective and isinstance(reply, protocol.TrialStarted):
                     self._meter.context_made(attempt.effective, attempt.devices)
+                elif self._meter and isinstance(reply, protocol.TrialSample):
+                    self._meter.pass_ended()
                 yield progress
         except WorkerEnd as end:
             attempt.fail(explain(end, attempt.phase))
