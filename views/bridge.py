@@ -1,7 +1,7 @@
 """Runs the session's work on threads and brings what happens to the GUI thread.
 
 The only place that turns core events into Qt signals. A job's events arrive in order and in
-batches, at most 30 times a second, however fast the core produces them.
+batches, at most 30 times a second, however fast the core produces them; text at most 10 times.
 """
 
 import logging
@@ -14,9 +14,12 @@ from contextlib import contextmanager
 from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
 
 from app.domain.errors import EnvironmentProblem, ErrorInfo
+from app.domain.events import TokenGenerated
 from views.outbox import Outbox
 
 MIN_GAP_MS = 33
+TEXT_GAP_MS = 100
+"""Text is read, not watched: ten times a second is fluent, and each time lays it out anew."""
 BUDGET_NS = 8_000_000
 TURN_POLL_S = 0.1
 
@@ -118,13 +121,15 @@ class Job(QObject):
         if not self._waiting:
             return
         begin_ns = time.perf_counter_ns()
+        item: object = None
         while self._waiting:
-            self._deliver_one(self._waiting.popleft())
+            item = self._waiting.popleft()
+            self._deliver_one(item)
             if time.perf_counter_ns() - begin_ns > BUDGET_NS:
                 break
         if not self._has_ended:
             # A long batch goes on after the window has drawn and answered the user.
-            self._gap.start(0 if self._waiting else MIN_GAP_MS)
+            self._gap.start(0 if self._waiting else _gap_ms(item))
 
     def _deliver_one(self, item: object) -> None:
         match item:
@@ -273,6 +278,12 @@ class Latest(QObject):
         function, self._next = self._next, None
         if function is not None:
             self.submit(function)
+
+
+def _gap_ms(last: object) -> int:
+    """Return how long to wait after ``last``: long after text only, so that the first is soon."""
+    is_text = isinstance(last, TokenGenerated) and bool(last.text)
+    return TEXT_GAP_MS if is_text else MIN_GAP_MS
 
 
 def bug_info(error: BaseException) -> ErrorInfo:

@@ -3,10 +3,11 @@
 import threading
 from collections.abc import Iterator
 
+import pytest
 from pytestqt.qtbot import QtBot
 
 from app.domain.errors import EnvironmentProblem, ErrorInfo
-from app.domain.events import TokenGenerated
+from app.domain.events import GenerationStarted, TokenGenerated
 from views.bridge import Job, Jobs, Latest
 
 
@@ -43,6 +44,24 @@ def test_tokens_come_in_batches_with_all_text(qtbot: QtBot) -> None:
         jobs.start("chat", work).event_arrived.connect(seen.append)
     assert "".join(e.text for e in seen) == "".join(f"{i} " for i in range(2000))
     assert len(seen) < 100
+
+
+@pytest.mark.usefixtures("qapp")
+def test_text_waits_longer_than_all_else() -> None:
+    """Text may be drawn 12 times a second at most; what is no text yet delays no first token."""
+    waits = []
+    for event in (
+        GenerationStarted(n_prompt=20, n_prompt_reused=0, n_ctx=4096, template="model"),
+        TokenGenerated(text="", n_tok=0),
+        TokenGenerated(text="first", n_tok=1),
+    ):
+        job = Job("chat", lambda _cancel: ())
+        job._outbox.put(event)
+        job._deliver()
+        waits.append(job._gap.interval())
+        job._gap.stop()
+    assert waits[0] == waits[1] <= 35
+    assert waits[2] >= 1000 / 12
 
 
 def test_problem_arrives_as_failed_and_then_ended(qtbot: QtBot) -> None:

@@ -1,8 +1,10 @@
-"""Makes and fills the widgets of a transcript's rows."""
+"""Makes and fills the widgets of a transcript's rows, and draws what lies behind them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, QRect, Qt
+from PySide6.QtGui import QPainter, QPen
 from PySide6.QtWidgets import QWidget
 
 from views.chat.blocks import CodeBlock, Fold, TextBlock
@@ -104,8 +106,30 @@ class Drawer(QObject):
         widget.shown = text
 
 
-def tab_stops(widget: RowWidget) -> list[QWidget]:
-    """Return what of a row can be reached with the Tab key, in order."""
+def order_tabs(widgets: Sequence[RowWidget]) -> None:
+    """Let the Tab key go through the rows in this order."""
+    stops = [stop for widget in widgets for stop in _tab_stops(widget)]
+    for one, two in pairwise(stops):
+        if one.nextInFocusChain() is not two:
+            QWidget.setTabOrder(one, two)
+
+
+def draw_area(painter: QPainter, kit: Kit, area: QRect, *, is_user: bool) -> None:
+    """Draw what lies behind a turn."""
+    painter.setBrush(kit.theme.color("sunken" if is_user else "surface"))
+    painter.setPen(QPen(kit.theme.color("sunken" if is_user else "line"), 1))
+    radius = 2 * kit.unit
+    painter.drawRoundedRect(area, radius, radius)
+
+
+def draw_focus(painter: QPainter, kit: Kit, area: QRect) -> None:
+    """Draw the ring that says that the keyboard scrolls here."""
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.setPen(QPen(kit.theme.color("accent"), 2))
+    painter.drawRoundedRect(area.adjusted(1, 1, -1, -1), kit.unit, kit.unit)
+
+
+def _tab_stops(widget: RowWidget) -> list[QWidget]:
     if isinstance(widget, Head):
         return [widget.back, widget.next, widget.copy, widget.more]
     button = getattr(widget, "button", None)

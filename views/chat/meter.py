@@ -17,6 +17,7 @@ from views.chat.turns import Vitals
 from views.theme import use_tabular_digits
 from views.widgets import Kit
 from views.widgets.basics import set_tone, text_label
+from views.widgets.live_text import LiveText
 from views.words import paragraph, sentence
 
 NOW_S = 1.0
@@ -36,7 +37,7 @@ class Meter(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(kit.unit // 2)
-        self.speed = text_label(muted=True)
+        self.speed = LiveText(kit)
         use_tabular_digits(self.speed)
         column.addWidget(self.speed)
         self.slow = text_label()
@@ -47,7 +48,7 @@ class Meter(QWidget):
         row.setSpacing(2 * kit.unit)
         self.gauge = Gauge(kit)
         row.addWidget(self.gauge)
-        self.context = text_label(muted=True)
+        self.context = LiveText(kit)
         use_tabular_digits(self.context)
         row.addWidget(self.context, 1)
         column.addLayout(row)
@@ -171,11 +172,11 @@ class Meter(QWidget):
 
     def say(self, text: str) -> None:
         """Show ``text`` instead of a speed."""
-        self.speed.setText(text)
+        self.speed.show_text(text)
 
     def _show_parts(self) -> None:
         order = ("now", "first", "prompt", "count", "machine")
-        self.speed.setText(_SEP.join(self._parts[key] for key in order if key in self._parts))
+        self.speed.show_text(_SEP.join(self._parts[key] for key in order if key in self._parts))
 
     def _show_filled(self, used: int) -> None:
         # The last token of a full context is counted, but never stored.
@@ -189,7 +190,7 @@ class Meter(QWidget):
                 model=f"{self._used.assistant_tok:,}", markers=f"{self._used.markers_tok:,}",
             )  # fmt: skip
         if text != self.context.text():
-            self.context.setText(text)
+            self.context.show_text(text)
             self.gauge.show_parts(self._used, used, self._n_ctx)
             self.gauge.setAccessibleDescription(text)
 

@@ -3,14 +3,13 @@
 import time
 from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import pairwise
 
 from PySide6.QtCore import QEvent, QRect, Qt, QTimer, Signal, Slot
-from PySide6.QtGui import QGuiApplication, QKeyEvent, QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtGui import QGuiApplication, QKeyEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QFrame, QWidget
 from typing_extensions import override
 
-from views.chat.drawing import Drawer, RowWidget, tab_stops
+from views.chat.drawing import Drawer, RowWidget, draw_area, draw_focus, order_tabs
 from views.chat.head import COPY, Head
 from views.chat.rows import HEAD, UNKNOWN, Row, Turn
 from views.chat.turns import TurnView
@@ -48,6 +47,7 @@ class Transcript(QAbstractScrollArea):
         self._drawer = Drawer(kit, self._on_acted, self.switched.emit, self._on_folded)
         self._follows = True
         self._is_placing = False
+        self._has_new = False
         self._unit = 0
         self._rest = QTimer(self)
         self._rest.setSingleShot(True)
@@ -76,9 +76,8 @@ class Transcript(QAbstractScrollArea):
 
     def begin(self, *, continues: bool) -> None:
         """An answer comes next, as a new turn or as more of the last one."""
-        last = self.turns[-1] if self.turns else None
-        if continues and last is not None and last.view.role == "assistant":
-            self.turns[-1] = Turn(last.view, is_growing=True)
+        if continues and self.turns and self.turns[-1].view.role == "assistant":
+            self.turns[-1] = Turn(self.turns[-1].view, is_growing=True)
         else:
             self.turns.append(Turn(TurnView(role="assistant", content=""), is_growing=True))
         self._follows = True
@@ -91,13 +90,12 @@ class Transcript(QAbstractScrollArea):
             return
         turn = self.turns[-1]
         row, has_changed = turn.append(text, is_thought=is_thought)
-        if turn.fold in self._widgets:
+        if turn.fold in self._widgets and (is_thought or has_changed):
             self._drawer.fill(turn.fold, self._widgets[turn.fold])
         if has_changed:
             self._renew()
         elif row is not None:
-            row.width = UNKNOWN
-            self._place()
+            self._grow(row)
 
     def end(self, note: str = "") -> None:
         """The answer has ended; ``note`` says so where timings do not."""
@@ -114,10 +112,10 @@ class Transcript(QAbstractScrollArea):
 
     def reveal(self, turn_id: int) -> None:
         """Scroll to a turn."""
-        row = next((t.head for t in self.turns if t.view.id == turn_id), None)
-        if row is not None:
-            self._follows = False
-            self.verticalScrollBar().setValue(row.y)
+        for turn in self.turns:
+            if turn.view.id == turn_id:
+                self._follows = False
+                self.verticalScrollBar().setValue(turn.head.y)
 
     def _in_order(self) -> list[RowWidget]:
         return [self._widgets[row] for row in sorted(self._widgets, key=lambda row: row.y)]
@@ -127,11 +125,33 @@ class Transcript(QAbstractScrollArea):
     def _renew(self) -> None:
         """Take over which rows there are."""
         self._rows = [row for turn in self.turns for row in turn.rows()]
-        known = set(self._rows)
-        for row in [r for r in self._widgets if r not in known]:
+        for row in self._widgets.keys() - set(self._rows):
             self._drop(row)
         self._fill_heads()
         self._place()
+
+    def _grow(self, row: Row) -> None:
+        """Show what came in a row; where it is the last one, no other needs to be looked at."""
+        widget = self._widgets.get(row)
+        if widget is None or row is not self._rows[-1] or row.width != self._width():
+            row.width = UNKNOWN
+            self._place()
+            return
+        self._drawer.fill(row, widget)
+        height = widget.fit(row.width)
+        if height == row.height:
+            return
+        row.height = height
+        self._is_placing = True
+        try:
+            self._reach(row.y + height)
+            if self._follows:
+                self.verticalScrollBar().setValue(self.verticalScrollBar().maximum())
+            self._move()
+        finally:
+            self._is_placing = False
+        if row.width != self._width():  # the bar came into sight
+            self._place()
 
     @Slot()
     def _place(self) -> None:
@@ -162,7 +182,8 @@ class Transcript(QAbstractScrollArea):
         offset = bar.value() - anchor.y if anchor is not None else 0
         gap, width = self._gap(), self._width()
         y, self._tops = gap, []
-        per_line, line = self._line()
+        metrics = self.fontMetrics()
+        line, per_line = metrics.lineSpacing(), max(10, width // max(1, metrics.averageCharWidth()))
         for row in self._rows:
             if row.kind == HEAD and self._tops:
                 y += 4 * gap
@@ -173,10 +194,15 @@ class Transcript(QAbstractScrollArea):
             elif row.width != width and row in self._widgets:
                 row.height, row.width = self._widgets[row].fit(width), width
             y += row.height
-        bar.setRange(0, max(0, y + 2 * gap - self.viewport().height()))
+        self._reach(y)
         bar.setPageStep(self.viewport().height())
         bar.setSingleStep(3 * line)
         bar.setValue(bar.maximum() if self._follows or anchor is None else anchor.y + offset)
+
+    def _reach(self, bottom: int) -> None:
+        """Let the bar scroll to the end of the last row."""
+        high = self.viewport().height()
+        self.verticalScrollBar().setRange(0, max(0, bottom + 2 * self._gap() - high))
 
     def _make_one(self) -> bool:
         """Make the next row that is in sight; return whether there is none."""
@@ -188,6 +214,7 @@ class Transcript(QAbstractScrollArea):
             if widget is None:
                 widget = self._drawer.make(row, self.viewport())
                 self._widgets[row] = widget
+                self._has_new = True
             elif row.width != UNKNOWN:
                 continue
             self._drawer.fill(row, widget)
@@ -207,21 +234,18 @@ class Transcript(QAbstractScrollArea):
         first, last = self._range(KEEP_SCREENS * self.viewport().height())
         near = set(self._rows[first:last])
         side, width = 3 * self._gap(), self._width()
+        focus = QApplication.focusWidget() or self
         for row in list(self._widgets):
             widget = self._widgets[row]
-            if row not in near and not row.is_open and not widget.isAncestorOf(_focus()):
+            if row not in near and not row.is_open and not widget.isAncestorOf(focus):
                 self._drop(row)
                 continue
             widget.setGeometry(QRect(side, row.y - top, width, row.height))
             widget.show()
-        self._order_tabs()
+        if self._has_new:
+            self._has_new = False
+            order_tabs(self._in_order())
         self.viewport().update()
-
-    def _order_tabs(self) -> None:
-        stops = [stop for widget in self._in_order() for stop in tab_stops(widget)]
-        for one, two in pairwise(stops):
-            if one.nextInFocusChain() is not two:
-                QWidget.setTabOrder(one, two)
 
     def _drop(self, row: Row) -> None:
         widget = self._widgets.pop(row)
@@ -248,10 +272,6 @@ class Transcript(QAbstractScrollArea):
 
     def _width(self) -> int:
         return max(50, self.viewport().width() - 6 * self._gap())
-
-    def _line(self) -> tuple[int, int]:
-        metrics = self.fontMetrics()
-        return max(10, self._width() // max(1, metrics.averageCharWidth())), metrics.lineSpacing()
 
     # --- events ----------------------------------------------------------------------------
 
@@ -317,29 +337,13 @@ class Transcript(QAbstractScrollArea):
         """Draw the area behind each turn in sight, and the focus ring."""
         painter = QPainter(self.viewport())
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        theme, gap, top = self._kit.theme, self._gap(), self.verticalScrollBar().value()
-        high, wide = self.viewport().height(), self.viewport().width()
-        for index, turn in enumerate(self.turns):
-            begin = turn.head.y - top
-            is_last = index + 1 == len(self.turns)
-            after = self._bottom() if is_last else self.turns[index + 1].head.y - 4 * gap
-            after -= top
-            if after < 0 or begin > high:
-                continue
-            is_user = turn.view.role == "user"
-            painter.setBrush(theme.color("sunken" if is_user else "surface"))
-            painter.setPen(QPen(theme.color("sunken" if is_user else "line"), 1))
-            area = QRect(gap, begin, wide - 2 * gap, after - begin + 2 * gap)
-            painter.drawRoundedRect(area, 2 * gap, 2 * gap)
+        gap, top = self._gap(), self.verticalScrollBar().value()
+        wide = self.viewport().width() - 2 * gap
+        first, last = self._range(0)
+        # the last of a turn's rows in sight says where its area ends
+        bottoms = {row.turn: row.y + row.height for row in self._rows[first:last]}
+        for turn, bottom in bottoms.items():
+            area = QRect(gap, turn.head.y - top, wide, bottom - turn.head.y + 2 * gap)
+            draw_area(painter, self._kit, area, is_user=turn.view.role == "user")
         if self.hasFocus():
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(QPen(theme.color("accent"), 2))
-            painter.drawRoundedRect(self.viewport().rect().adjusted(1, 1, -1, -1), gap, gap)
-
-    def _bottom(self) -> int:
-        last = self._rows[-1]
-        return last.y + last.height
-
-
-def _focus() -> QWidget:
-    return QApplication.focusWidget() or QWidget()
+            draw_focus(painter, self._kit, self.viewport().rect())

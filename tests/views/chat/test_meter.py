@@ -5,6 +5,7 @@ from pytestqt.qtbot import QtBot
 from app.chat.context_use import ContextUse
 from app.chat.slowness import SlowCause
 from app.domain.events import GenerationFinished, GenerationStarted, TokenGenerated
+from tests.fakes.layouts import settle, shown
 from views.chat.meter import Meter
 from views.chat.turns import Vitals
 from views.widgets import Kit
@@ -40,6 +41,25 @@ def test_speed_of_now_and_mean(kit: Kit, qtbot: QtBot) -> None:
         "now 48.0 tok/s, mean 24.9 tok/s · first token 500 ms · prompt 512 tokens, 500 re-used · "
         "148 tokens · 91.5 W · 71 °C"
     )
+
+
+def test_new_numbers_need_no_layout(kit: Kit, qtbot: QtBot) -> None:
+    """Numbers that change four times a second must not have the page laid out anew (counted)."""
+    now_s = 100.0
+    meter = Meter(kit, clock_s=lambda: now_s)
+    page, count = shown(qtbot, meter)
+    page.resize(900, 200)
+    meter.begin()
+    meter.show_start(
+        GenerationStarted(n_prompt=512, n_prompt_reused=500, n_ctx=4096, template="model")
+    )
+    for n_tok in range(1, 21):
+        meter.show_token(TokenGenerated(text="x", n_tok=n_tok))
+        now_s += 0.3
+        settle()
+        count.n *= n_tok > 2  # the first ones bring what was not there before
+    assert count.n == 0
+    assert "20 tokens" in meter.speed.text()
 
 
 def test_why_slow_is_said_and_taken_back(kit: Kit, qtbot: QtBot) -> None:

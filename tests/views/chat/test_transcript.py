@@ -1,5 +1,9 @@
 """The transcript: huge conversations cost what is in sight, and what is read stays in place."""
 
+import sys
+from collections import Counter
+from collections.abc import Callable
+
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
@@ -37,6 +41,24 @@ def turns(n: int) -> list[TurnView]:
         TurnView(id=i, role=roles[i % 2], content=ANSWER if i % 2 else f"Question {i}?")
         for i in range(n)
     ]
+
+
+def grow(view: Transcript) -> None:
+    """Let 20 batches of an answer arrive, drawn one by one."""
+    for _ in range(20):
+        view.append("and goes on ")
+        view.viewport().repaint()
+
+
+def calls_of(work: Callable[[], None]) -> int:
+    """Return how many functions ``work`` calls, those of Qt and of Python's own included."""
+    kinds: Counter[str] = Counter()
+    sys.setprofile(lambda _frame, kind, _what: kinds.update([kind]))
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return kinds["call"] + kinds["c_call"]
 
 
 def settled(view: Transcript, qtbot: QtBot) -> None:
@@ -108,6 +130,51 @@ def test_answer_is_followed_while_the_end_is_in_sight(transcript: Transcript, qt
     settled(transcript, qtbot)
     again = [(b.toPlainText(), b.toHtml()) for b in text_blocks(transcript)]
     assert again[-2:] == streamed[-2:]
+
+
+def test_growing_answer_costs_the_same_below_a_long_conversation(
+    transcript: Transcript, qtbot: QtBot
+) -> None:
+    """A token must cost what its own row costs, not a look at every row above it (counted)."""
+    calls = []
+    for n in (4, 400):
+        transcript.show_turns(turns(n))
+        transcript.begin(continues=False)
+        transcript.append("It begins. ")
+        settled(transcript, qtbot)
+        calls.append(calls_of(lambda: grow(transcript)))
+    assert calls[1] < 1.2 * calls[0]
+
+
+def test_finished_parts_are_left_alone_while_more_comes(
+    transcript: Transcript, qtbot: QtBot
+) -> None:
+    """Each batch is one change of the newest text; Markdown is made of a part only once."""
+    transcript.begin(continues=False)
+    for _ in range(3):
+        transcript.append(f"{PARAGRAPH * 4}\n\n")
+    transcript.append("And more")
+    settled(transcript, qtbot)
+    changes: list[int] = []
+    blocks = text_blocks(transcript)
+    for index, block in enumerate(blocks):
+        block.document().contentsChange.connect(lambda *_, index=index: changes.append(index))
+    for _ in range(20):
+        transcript.append(" and more")
+    assert len(blocks) >= 2
+    assert changes == [len(blocks) - 1] * 20
+
+
+def test_bar_that_comes_into_sight_takes_its_width(transcript: Transcript, qtbot: QtBot) -> None:
+    """The row that made the transcript higher than its area must be as wide as one made anew."""
+    transcript.begin(continues=False)
+    while not transcript.verticalScrollBar().maximum():
+        transcript.append("word " * 10)
+    transcript.append("word " * 10)
+    settled(transcript, qtbot)
+    row = transcript._rows[-1]
+    assert row.width == transcript._width() == transcript._widgets[row].width()
+    assert row.height == transcript._widgets[row].fit(row.width)
 
 
 def test_code_has_a_copy_button_for_the_whole_block(transcript: Transcript, qtbot: QtBot) -> None:
