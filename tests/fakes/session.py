@@ -47,7 +47,13 @@ from app.session.results import Recheck
 from app.session.views import Estimate, ModelEntry
 from app.store import Store
 from app.store.records import Profile, StoredSweep, SweepFingerprint
-from app.worker.protocol import ChatMessage, Sampling, TemplateChecked, TokenizeFinished
+from app.worker.protocol import (
+    MAX_LINE_BYTES,
+    ChatMessage,
+    Sampling,
+    TemplateChecked,
+    TokenizeFinished,
+)
 from tests.fakes import power_data
 from tests.fakes import window_data as data
 
@@ -155,7 +161,9 @@ class FakeChat:
         self.is_running = False
 
     def tokenize(self, text: str) -> int:
-        """Return a token per word."""
+        """Return a token per word; refuse what the engine does not take either."""
+        if len(text) > MAX_LINE_BYTES:
+            raise EnvironmentProblem("text_too_long", "The text is larger than 1 MiB.")
         return len(text.split())
 
     def count_prompt(self, messages: tuple[ChatMessage, ...]) -> TokenizeFinished:

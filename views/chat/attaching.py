@@ -29,6 +29,7 @@ class Attaching(QObject):
         self._composer = composer
         self._staff = staff
         self._jobs = jobs
+        self._asked: set[str] = set()
         composer.attach_requested.connect(self._on_attach_requested)
         composer.files_dropped.connect(self.read)
         composer.changed.connect(self.count)
@@ -43,10 +44,19 @@ class Attaching(QObject):
 
     @Slot()
     def count(self) -> None:
-        """Have the model count what it has not counted yet; without one, it stays estimated."""
+        """Have the model count what it was not asked for yet; without one, it stays estimated."""
         texts = self._composer.uncounted()
-        if texts:
-            self._staff.tell(Count(texts=texts))
+        for key, text in texts.items():
+            if key not in self._asked:
+                # one by one: what is too long to be counted must not keep the rest from it
+                self._staff.tell(Count(texts={key: text}))
+        self._asked = set(texts)
+
+    def count_anew(self) -> None:
+        """Have everything counted: another model is loaded, which counts otherwise."""
+        self._asked.clear()
+        self._composer.forget_counts()
+        self.count()
 
     @Slot(object)
     def _on_attachment(self, attachment: Attachment) -> None:

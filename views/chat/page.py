@@ -219,8 +219,7 @@ class ChatPage(Page):
             case TextsCounted(counts=counts):
                 self.composer.show_counts(counts)
             case ChatReady():
-                self.composer.forget_counts()
-                self.attaching.count()
+                self.attaching.count_anew()
 
     def _on_turns(self, shown: TurnsShown) -> None:
         is_new = shown.conversation_id != self._conversation

@@ -7,6 +7,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog, QInputDialog, QMessageBox
 from pytestqt.qtbot import QtBot
 
+from app.chat.attach import Attachment
 from tests.fakes.gui_guard import GuiGuard
 from tests.fakes.session import ANSWER, FakeSession
 from tests.views.chat.conftest import User
@@ -193,6 +194,23 @@ def test_huge_paste_becomes_an_attachment(chat: ChatPage, session: FakeSession, 
     user.say("sum it up")
     assert len(session.asked[-1][0].content) > 1_000_000
     assert user.texts()[-1] == ("assistant", ANSWER)
+
+
+def test_what_is_too_long_to_count_is_said_once(chat: ChatPage, user: User) -> None:
+    """The keys typed beside it must not say it again, nor must it keep others from a count."""
+    user.say("hello")
+    for name, text in (("long.txt", "word " * 250_000), ("short.txt", "one two three")):
+        chat.composer.add(Attachment(name=name, text=text))
+    user.settle()
+    assert "larger than 1 MiB" in chat.banner.text
+    assert list(chat.composer.chip_texts())[1] == "short.txt: 3 tokens"
+    chat.banner.hide()
+    QTest.keyClicks(chat.composer.field, "what is in it?")
+    user.settle()
+    assert chat.banner.isHidden()
+    chat.composer.add(Attachment(name="other.txt", text="word " * 250_000))
+    user.settle()
+    assert "larger than 1 MiB" in chat.banner.text
 
 
 def test_conversation_brings_its_profile_back(
