@@ -1,7 +1,7 @@
 """Running text that changes every second without having its page laid out anew."""
 
 from PySide6.QtCore import QRect, QSize, Qt
-from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 from typing_extensions import override
 
@@ -57,6 +57,12 @@ class LiveText(QWidget):
     @override
     def minimumSizeHint(self) -> QSize:
         return QSize(10 * self._kit.unit, self.fontMetrics().height())
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if self.heightForWidth(self.width()) != self._high:
+            self.updateGeometry()  # the layout would keep the height it was told for another width
 
     @override
     def paintEvent(self, event: QPaintEvent) -> None:

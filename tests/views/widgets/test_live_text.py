@@ -36,3 +36,15 @@ def test_a_text_asks_for_room_only_where_it_needs_more(kit: Kit, qtbot: QtBot) -
     text.show_text("Memory: 3.92 GiB " * 9)
     qtbot.waitUntil(lambda: text.height() > one_line)
     assert text.accessibleName() == text.text()
+
+
+def test_a_narrower_page_gives_the_lines_their_room(kit: Kit, qtbot: QtBot) -> None:
+    """What takes two lines after the page was made narrower must be seen whole."""
+    text = LiveText(kit)
+    page, _count = shown(qtbot, text)
+    page.resize(600, 200)
+    text.show_text("now 199 tok/s, mean 200 tok/s, prompt 20 tokens, 426 tokens")
+    settle()
+    one_line = text.height()
+    page.resize(200, 200)
+    qtbot.waitUntil(lambda: text.height() == text.heightForWidth(text.width()) > one_line)
