@@ -55,6 +55,7 @@ class Meter(QWidget):
         self._n_ctx = self._used_before = 0
         self._recent: deque[tuple[float, int]] = deque()
         self._parts: dict[str, str] = {}
+        self._said = self._mean = ""
         self._begin_s = self._first_s = self._shown_s = 0.0
         self._first_tok = 0
         self._used: ContextUse | None = None
@@ -68,11 +69,16 @@ class Meter(QWidget):
         self.context.setVisible(n_ctx > 0)
         self._show_filled(0)
 
+    def clear(self) -> None:
+        """Forget the numbers of the last answer; what the machine does stays true."""
+        self._parts = {k: v for k, v in self._parts.items() if k == "machine"}
+        self.say("")
+
     def begin(self) -> None:
         """A message was sent."""
         self._begin_s, self._first_s = self._clock_s(), 0.0
         self._recent.clear()
-        self._parts = {k: v for k, v in self._parts.items() if k == "machine"}
+        self.clear()
         self.say(self.tr("Reading the prompt…"))
 
     def show_start(self, event: GenerationStarted) -> None:
@@ -106,6 +112,7 @@ class Meter(QWidget):
         self._show_filled(self._used_before + event.n_tok)
         mean = _speed(self._first_s, self._first_tok, now, event.n_tok)
         current = _speed(*self._recent[0], now, event.n_tok)
+        self._mean = self.tr("mean {mean}").format(mean=format_tok_s(mean))
         self._parts |= {
             "now": self.tr("now {now}, mean {mean}").format(
                 now=format_tok_s(current), mean=format_tok_s(mean)
@@ -122,8 +129,9 @@ class Meter(QWidget):
         if event.n_prompt:
             self._show_filled(event.n_prompt + event.n_gen)
         ttft = None if event.ttft_ms is None else event.ttft_ms / 1000
+        self._mean = self.tr("mean {mean}").format(mean=format_tok_s(event.decode_tok_s))
         self._parts |= {
-            "now": self.tr("mean {mean}").format(mean=format_tok_s(event.decode_tok_s)),
+            "now": self._mean,
             "first": self.tr("first token {ttft}").format(ttft=format_seconds(ttft)),
             "prompt": self.tr("prompt {n} tokens, {reused} re-used, {speed}").format(
                 n=f"{event.n_prompt:,}", reused=f"{event.n_prompt_reused:,}",
@@ -136,6 +144,7 @@ class Meter(QWidget):
     def end(self) -> None:
         """The answer has ended, stopped or not: its numbers, or nothing where there are none."""
         if "now" in self._parts:
+            self._parts["now"] = self._mean
             self._show_parts()
         else:
             self.say("")
@@ -151,7 +160,7 @@ class Meter(QWidget):
         heat = "\u2014" if vitals.temp_c is None else f"{vitals.temp_c:.0f}"
         machine = f"{watts}{_NBSP}W{_SEP}{heat}{_NBSP}°C"
         self._parts["machine"] = _SEP.join(p for p in (machine, idle) if p)
-        if "now" in self._parts:
+        if "now" in self._parts or not self._said:
             self._show_parts()
         self.show_causes(vitals.causes)
 
@@ -172,6 +181,7 @@ class Meter(QWidget):
 
     def say(self, text: str) -> None:
         """Show ``text`` instead of a speed."""
+        self._said = text
         self.speed.show_text(text)
 
     def _show_parts(self) -> None:

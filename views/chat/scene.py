@@ -82,7 +82,7 @@ class Scene(QObject):
         self._banner.hide()
         self._meter.set_context(0)
         self._meter.show_causes(())
-        self._meter.say("")
+        self._meter.clear()
         self._transcript.show_turns([])
         self._set_answering(is_answering=False)
 

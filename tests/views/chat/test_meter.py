@@ -62,6 +62,25 @@ def test_new_numbers_need_no_layout(kit: Kit, qtbot: QtBot) -> None:
     assert "20 tokens" in meter.speed.text()
 
 
+def test_nothing_is_now_once_the_answer_has_ended(kit: Kit, qtbot: QtBot) -> None:
+    """A stopped answer leaves its mean; another conversation nothing but the machine."""
+    now_s = 100.0
+    meter = Meter(kit, clock_s=lambda: now_s)
+    qtbot.addWidget(meter)
+    meter.begin()
+    for n_tok in (1, 11):
+        meter.show_token(TokenGenerated(text="x", n_tok=n_tok))
+        now_s += 0.5
+    meter.end()
+    assert meter.speed.text().replace("\u00a0", " ").startswith("mean 20.0 tok/s · first token")
+    meter.clear()
+    meter.show_vitals(Vitals(power_w=91.5, temp_c=71.2))
+    assert meter.speed.text().replace("\u00a0", " ") == "91.5 W · 71 °C"
+    meter.begin()
+    meter.show_vitals(Vitals(power_w=91.5, temp_c=71.2))
+    assert meter.speed.text() == "Reading the prompt…"
+
+
 def test_why_slow_is_said_and_taken_back(kit: Kit, qtbot: QtBot) -> None:
     """The sentence stands there as long as there is a cause."""
     meter = Meter(kit)
