@@ -52,6 +52,7 @@ class _Plan(NamedTuple):
     away: frozenset[int]
     in_ram: InRam
     kv: tuple[int, ...]
+    blocks: dict[int, list[int]]
 
     @property
     def row(self) -> int:
@@ -60,13 +61,12 @@ class _Plan(NamedTuple):
 
     def layers(self, place: int) -> list[int]:
         """Return the blocks that one device computes."""
-        blocks = enumerate(self.places[:-1])
-        return [i for i, p in blocks if p == place and not self.dims[i].is_draft]
+        return self.blocks.get(place, [])
 
     @property
     def last(self) -> int:
         """The last block that is computed."""
-        return max(i for i, d in enumerate(self.dims) if not d.is_draft)
+        return max(blocks[-1] for blocks in self.blocks.values())
 
 
 def compute_buffers(
@@ -101,7 +101,11 @@ def compute_buffers(
     visiting = visiting_bytes(spec, settings, places, caches, far, normed)
     in_ram, kv = in_ram._replace(experts=far), tuple(c.kv_bytes for c in caches)
     away = attends_in_ram(spec, settings)
-    plan = _Plan(spec, dims, settings, profile, shape, places, visiting, away, in_ram, kv)
+    blocks: dict[int, list[int]] = {}
+    for layer, place in enumerate(places[:-1]):
+        if not dims[layer].is_draft:
+            blocks.setdefault(place, []).append(layer)
+    plan = _Plan(spec, dims, settings, profile, shape, places, visiting, away, in_ram, kv, blocks)
     copies = _pipeline_copies(plan, len(offloads))
     sizes = [_device(plan, i, copies) for i in range(len(offloads))]
     if offloads and offloads[0]:

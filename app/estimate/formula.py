@@ -1,5 +1,7 @@
 """The instant estimate: every part of every device from the file's header alone."""
 
+from typing import NamedTuple
+
 from app.domain.memory import DeviceMemory
 from app.domain.model import ModelSpec
 from app.domain.settings import Settings, Switch
@@ -35,6 +37,21 @@ from app.estimate.widths import layer_dims
 
 HOST_NAME = "host"
 _F32 = 4
+# enough for every layer count of a model, and for every count of its blocks with experts in RAM
+_MOST_PLACEMENTS = 256
+
+
+class _Placed(NamedTuple):
+    """One placement: device of each block, weights per device and, last, in RAM, bytes.
+
+    ``guests`` are blocks with a matrix on a device that is not theirs.
+    """
+
+    devices: tuple[FormulaDevice, ...]
+    places: tuple[int, ...]
+    weights: tuple[int, ...]
+    guests: frozenset[tuple[int, int]]
+    repacked_bytes: int
 
 
 class Formula:
@@ -60,6 +77,7 @@ class Formula:
         tables = {kind: weight_table(spec, *kind) for kind in kinds}
         self._by_name = {d.name: (d, tables[d.alignment, d.row_pad]) for d in devices}
         self._every_device = _every_device(devices)
+        self._placements: dict[tuple[object, ...], _Placed] = {}
         self._rules: tuple[str, tuple[Overridden, ...], InRam] = ("", (), InRam())
 
     @property
@@ -73,6 +91,40 @@ class Formula:
 
     def estimate(self, settings: Settings) -> tuple[DeviceMemory, ...]:
         """Return the need per device (``host`` last), without driver parts and verdicts."""
+        placed = self._placed(settings)
+        names = [*(d.name for d in placed.devices), HOST_NAME]
+        if not self.known:
+            return tuple(
+                DeviceMemory(device=name, weights_bytes=w, total_bytes=w)
+                for name, w in zip(names, placed.weights, strict=True)
+            )
+        return self._complete(settings, placed, names)
+
+    def error_bytes(self, device: DeviceMemory) -> int:
+        """Return by how much the total of ``device`` may be off, bytes."""
+        return int((device.compute_bytes or 0) * ERROR_FRAC)
+
+    def repacked_bytes(self, settings: Settings) -> int:
+        """Return what the CPU copies of its mapped weights, bytes; 0 with pinned weights."""
+        return self._placed(settings).repacked_bytes
+
+    def _placed(self, settings: Settings) -> _Placed:
+        """Return where the weights are; kept, for questions about anything else."""
+        key = (
+            settings.n_gpu_layers,
+            settings.n_cpu_moe,
+            settings.devices,
+            settings.tensor_split,
+            settings.override_tensor,
+        )
+        placed = self._placements.get(key)
+        if placed is None:
+            if len(self._placements) >= _MOST_PLACEMENTS:
+                self._placements.clear()
+            placed = self._placements[key] = self._place(settings)
+        return placed
+
+    def _place(self, settings: Settings) -> _Placed:
         devices, tables = self._used(settings)
         is_split = self.profile.row_split and len(devices) > 1
         one = devices[:1] if is_split else devices
@@ -90,33 +142,23 @@ class Formula:
             weights = self._moved(settings, weights, places, devices)
         if is_split:
             weights = share_rows(self.spec, weights, places, devices)
-        names = [*(d.name for d in devices), HOST_NAME]
-        if not self.known:
-            return tuple(
-                DeviceMemory(device=name, weights_bytes=w, total_bytes=w)
-                for name, w in zip(names, weights, strict=True)
-            )
-        return self._complete(settings, devices, places, weights, names)
+        repacked = self._repacked_at(settings, places, devices)
+        guests = guest_blocks(self._overridden(settings), places, devices)
+        return _Placed(devices, places, tuple(weights), guests, repacked)
 
-    def error_bytes(self, device: DeviceMemory) -> int:
-        """Return by how much the total of ``device`` may be off, bytes."""
-        return int((device.compute_bytes or 0) * ERROR_FRAC)
-
-    def repacked_bytes(self, settings: Settings) -> int:
-        """Return what the CPU copies of its mapped weights, bytes; 0 with pinned weights."""
-        devices, _ = self._used(settings)
+    def _repacked_at(
+        self, settings: Settings, places: tuple[int, ...], devices: tuple[FormulaDevice, ...]
+    ) -> int:
         if not self.profile.repack or (devices and devices[0].has_host_buffer):
             return 0
         total = 0
-        for layer, place in enumerate(self.places(settings)[:-1]):
+        for layer, place in enumerate(places[:-1]):
             n_bytes, n_expert_bytes = self._repacked[layer]
             if place == HOST:
                 total += n_bytes
             elif layer < settings.n_cpu_moe:
                 total += n_expert_bytes
-        return total + repacked_change(
-            self._overridden(settings), self.places(settings), settings, devices
-        )
+        return total + repacked_change(self._overridden(settings), places, settings, devices)
 
     def _overridden(self, settings: Settings) -> tuple[Overridden, ...]:
         """Return the tensors that the user's rules place; looked up once per set of rules."""
@@ -164,16 +206,15 @@ class Formula:
     def _complete(
         self,
         settings: Settings,
-        devices: tuple[FormulaDevice, ...],
-        places: tuple[int, ...],
-        weights: list[int],
+        placed: _Placed,
         names: list[str],
     ) -> tuple[DeviceMemory, ...]:
+        devices, places, weights, guests, _ = placed
         caches = layer_caches(self.spec, settings, self.profile)
         homes = places if settings.offload_kqv is Switch.ON else (HOST,) * len(places)
         kv, states = _cache_sums(caches, homes, len(devices))
-        ruled = self._overridden(settings)
-        in_ram = self._rules[2]._replace(guests=guest_blocks(ruled, places, devices))
+        self._overridden(settings)
+        in_ram = self._rules[2]._replace(guests=guests)
         may_offload = settings.op_offload is Switch.ON
         computing = devices[:1] if self.profile.row_split else devices
         *on_devices, on_host = compute_buffers(
