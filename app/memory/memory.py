@@ -16,10 +16,11 @@ from app.estimate.ceiling import ceiling_tok_s, token_bytes
 from app.estimate.formula import Formula
 from app.estimate.profile import DEFAULT_PROFILE, EngineProfile, FormulaDevice
 from app.estimate.refusal import refusal
-from app.memory.inverse import Fits, cheapest, largest, smallest
+from app.memory.inverse import Room, cheapest, largest, past_gaps, smallest
 from app.memory.judge import Judgement, Surroundings, free_now, judge
 from app.memory.overhead import Overhead, is_cpu_backed
 from app.memory.ram import HOST
+from app.memory.room import room_left
 from app.memory.split import split_state, with_compute
 from app.worker.protocol import NO_BREAKDOWN
 
@@ -131,13 +132,21 @@ class Memory:
         """Return the most layers the devices hold at this context.
 
         ``None`` = not even none, or not known (``is_unread``). RAM is not asked here; the
-        estimate of the answer has its verdict.
+        estimate of the answer has its verdict. Over several devices one layer more may need less
+        of the one that is short; a few are asked beyond the first that does not fit.
         """
         if not self._around.devices:
             return 0
         if self.is_unread(settings):
             return None
-        return self._search("n_gpu_layers", settings, 0, self.spec.max_gpu_layers, exact=exact)
+        name, high = "n_gpu_layers", self.spec.max_gpu_layers
+        found = self._search(name, settings, 0, high, exact=exact)
+        n_devices = len(settings.devices or self._around.devices)
+        if n_devices > 1:
+            room = self._room_with(name, settings, exact=exact)
+            most = past_gaps(-1 if found is None else found, high, room, n_devices)
+            return most if most >= 0 else None
+        return found
 
     def max_n_ctx(self, settings: Settings, *, exact: bool = False) -> int | None:
         """Return the longest context that fits at the layers of ``settings``, tokens.
@@ -151,11 +160,11 @@ class Memory:
         """Return how many layers must keep their experts in RAM for the rest to fit."""
         if self.spec.n_expert == 0:
             return None
-        fast = smallest(0, self.spec.n_layer, self._fits_with("n_cpu_moe", settings, exact=False))
+        fast = smallest(0, self.spec.n_layer, self._room_with("n_cpu_moe", settings, exact=False))
         if not exact:
             return fast
-        fits = self._fits_with("n_cpu_moe", settings, exact=True)
-        return smallest(0, self.spec.n_layer, fits, self.spec.n_layer if fast is None else fast)
+        room = self._room_with("n_cpu_moe", settings, exact=True)
+        return smallest(0, self.spec.n_layer, room, self.spec.n_layer if fast is None else fast)
 
     def cheapest_kv(
         self,
@@ -168,7 +177,7 @@ class Memory:
 
         def fits(kv_type: str) -> bool:
             changed = msgspec.structs.replace(settings, type_k=kv_type, type_v=kv_type)
-            return self._fits(changed, exact=exact)
+            return self.estimate(changed, exact=exact).verdict is Verdict.FITS
 
         return cheapest(kv_types, fits)
 
@@ -193,25 +202,20 @@ class Memory:
     def _search(
         self, name: str, settings: Settings, low: int, high: int, step: int = 1, *, exact: bool
     ) -> int | None:
-        fast = largest(low, high, self._fits_with(name, settings, step, exact=False))
+        fast = largest(low, high, self._room_with(name, settings, step, exact=False))
         best = fast
         if exact:
-            fits = self._fits_with(name, settings, step, exact=True)
-            best = largest(low, high, fits, low if fast is None else fast)
+            room = self._room_with(name, settings, step, exact=True)
+            best = largest(low, high, room, low if fast is None else fast)
         return None if best is None else best * step
 
-    def _fits_with(self, name: str, settings: Settings, step: int = 1, *, exact: bool) -> Fits:
-        def fits(value: int) -> bool:
+    def _room_with(self, name: str, settings: Settings, step: int = 1, *, exact: bool) -> Room:
+        def room(value: int) -> float:
             changed = msgspec.structs.replace(settings, **{name: value * step})
-            return self._fits(changed, exact=exact, with_ram=name == "n_ctx")
+            estimate = self.estimate(changed, exact=exact)
+            return room_left(estimate, self._formula.error_bytes, with_ram=name == "n_ctx")
 
-        return fits
-
-    def _fits(self, settings: Settings, *, exact: bool, with_ram: bool = True) -> bool:
-        estimate = self.estimate(settings, exact=exact)
-        if with_ram or not estimate.devices:
-            return estimate.verdict is Verdict.FITS
-        return all(d.verdict is Verdict.FITS for d in estimate.devices if d.device != HOST)
+        return room
 
     def _calculated(
         self, settings: Settings, *, engine: tuple[DeviceMemory, ...] = ()

@@ -4,6 +4,7 @@ Defaults are those of ``llama-server`` (common/common.h, tools/server/server.cpp
 that fits with 1,024 MiB to spare, four slots that share one cache, the context of the training.
 """
 
+import math
 from collections.abc import Callable
 
 import msgspec
@@ -304,18 +305,18 @@ def _fitted(settings: Settings, name: str, low: int, high: int, fits: Fits) -> S
         return msgspec.structs.replace(settings, **{name: value * step})
 
     low, high = min(low, high) // step, high // step
-    best = largest(low, high, lambda value: _leaves_margin(fits(with_value(value))))
+    best = largest(low, high, lambda value: _beyond_margin(fits(with_value(value))))
     return with_value(low if best is None else best)
 
 
-def _leaves_margin(need: MemoryEstimate) -> bool:
-    if need.note is not None:
-        return False
-    return all(
-        d.total_bytes + FIT_MARGIN_BYTES <= d.free_bytes
+def _beyond_margin(need: MemoryEstimate) -> float:
+    """Return the least that a device has left beyond the margin, bytes; negative = too little."""
+    left = [
+        d.free_bytes - d.total_bytes
         for d in need.devices
         if d.device != "host" and d.free_bytes is not None
-    )
+    ]
+    return -math.inf if need.note is not None else min(left, default=math.inf) - FIT_MARGIN_BYTES
 
 
 def _check_pair(settings: Settings) -> None:
