@@ -73,6 +73,8 @@ def settings_from(args: argparse.Namespace, base: Settings, n_layer: int | None)
             changes[info.name] = parse_setting(info, str(text), n_layer)
     if getattr(args, "device", None):
         changes["devices"] = tuple(args.device)
+    elif "tensor_split" in changes:
+        changes["devices"] = ()  # the shares are for every device
     raw = msgspec.to_builtins(base) | msgspec.to_builtins(changes)
     if "n_ubatch" in changes and "n_batch" not in changes:
         raw["n_batch"] = max(raw["n_batch"], raw["n_ubatch"])

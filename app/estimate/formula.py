@@ -89,6 +89,10 @@ class Formula:
         """Return the device index of each block and, last, of the output layer."""
         return layer_devices(self.spec.n_layer, settings.n_gpu_layers, self._used(settings)[0])
 
+    def used(self, settings: Settings) -> tuple[FormulaDevice, ...]:
+        """Return the devices that ``settings`` use, in order: named ones, or llama.cpp's choice."""
+        return self._used(settings)[0]
+
     def estimate(self, settings: Settings) -> tuple[DeviceMemory, ...]:
         """Return the need per device (``host`` last), without driver parts and verdicts."""
         placed = self._placed(settings)

@@ -197,7 +197,8 @@ class Memory:
 
     def token_bytes(self, settings: Settings, depth: int = 0) -> dict[str, int]:
         """Return the bytes each device (``host`` = CPU) reads for one token at ``depth``."""
-        return token_bytes(self.spec, settings, self._formula.devices, depth, self._profile)
+        used = self._formula.used(settings)
+        return token_bytes(self.spec, settings, used, depth, self._profile)
 
     def _search(
         self, name: str, settings: Settings, low: int, high: int, step: int = 1, *, exact: bool

@@ -90,7 +90,7 @@ def formula(
 
 
 def default_settings(scene: Scene, spec: ModelSpec, n_ctx: int) -> Settings:
-    """Return sensible settings for an untuned model: every layer that fits."""
+    """Return sensible settings for an untuned model: the devices with room, every layer there."""
     base = Settings(
         n_gpu_layers=0,
         n_ctx=n_ctx,
@@ -98,10 +98,31 @@ def default_settings(scene: Scene, spec: ModelSpec, n_ctx: int) -> Settings:
         flash_attn=FlashAttn.AUTO,
     )
     memory = formula(scene, spec)
-    layers = memory.max_n_gpu_layers(base) or 0
     if memory.is_unread(base):
-        layers = spec.max_gpu_layers  # what would be wanted; whether it fits is said as unknown
-    return msgspec.structs.replace(base, n_gpu_layers=layers)
+        # what would be wanted; whether it fits is said as unknown
+        return _with_layers(base, spec.max_gpu_layers)
+    return with_most_layers(memory, base)
+
+
+def with_most_layers(memory: Memory, base: Settings) -> Settings:
+    """Return ``base`` with the most layers that fit, without the devices that are in their way.
+
+    llama.cpp gives every device its share, so one that is full leaves none to the others. The
+    fullest are left out, one more at a time, where that makes room for more layers.
+    """
+    best = _with_layers(base, memory.max_n_gpu_layers(base) or 0)
+    every = _with_layers(base, memory.spec.max_gpu_layers)
+    used = [d for d in memory.estimate(every).devices if d.device != "host"]
+    by_free = sorted(used, key=lambda d: d.free_bytes or 0)
+    for n_out in range(1, len(used)):
+        if best.n_gpu_layers == memory.spec.max_gpu_layers:
+            break
+        devices = tuple(d.device for d in used if d not in by_free[:n_out])
+        fewer = msgspec.structs.replace(base, devices=devices)
+        layers = memory.max_n_gpu_layers(fewer) or 0
+        if layers > best.n_gpu_layers:
+            best = _with_layers(fewer, layers)
+    return best
 
 
 def answer(

@@ -146,7 +146,7 @@ class Session(Shelf):
         return estimate(self._scene(), runnable(spec), settings, bounds, exact=exact)
 
     def default_settings(self, spec: ModelSpec, n_ctx: int, *, wake: bool = False) -> Settings:
-        """Return sensible settings for an untuned model: every layer that fits.
+        """Return sensible settings for an untuned model: the devices with room, all they hold.
 
         Args:
             spec: The model.

@@ -15,7 +15,7 @@ from app.domain.settings import Settings
 from app.domain.sweep import GOAL_WORKLOADS, Goal
 from app.gguf import read_model
 from app.memory import Memory
-from app.session.estimating import Scene, formula
+from app.session.estimating import Scene, formula, with_most_layers
 from app.session.evidence import HOST
 from app.session.opening import memory_for, runnable, usable_devices
 from app.session.patience import HEADER_S, LIST_S, read_header, within
@@ -166,14 +166,14 @@ def list_entry(
             predicted=Prediction(reason="not_usable"),
         )
     memory = formula(scene, spec)
-    whole = Settings(n_gpu_layers=spec.max_gpu_layers)
+    base = Settings(n_gpu_layers=0, n_ctx=min(N_CTX, spec.n_ctx_train or N_CTX))
+    is_known = scene.machine.engine is not None
+    best = with_most_layers(memory, base) if is_known else base
+    whole = Settings(n_gpu_layers=spec.max_gpu_layers, devices=best.devices)
     result = msgspec.structs.replace(
         result, arch=spec.arch, quant=spec.ftype, verdict=memory.estimate(whole).verdict
     )
-    if scene.machine.engine is None:
+    if not is_known:
         return msgspec.structs.replace(result, predicted=Prediction(reason="gpu_asleep"))
-    n_ctx = min(N_CTX, spec.n_ctx_train or N_CTX)
-    base = Settings(n_gpu_layers=0, n_ctx=n_ctx)
-    layers = memory.max_n_gpu_layers(base) or 0
-    predicted = predictor.predict(spec, memory, msgspec.structs.replace(base, n_gpu_layers=layers))
+    predicted = predictor.predict(spec, memory, best)
     return msgspec.structs.replace(result, predicted_tok_s=predicted.tok_s, predicted=predicted)

@@ -11,10 +11,10 @@ from app.domain.settings import SETTINGS, FlashAttn, Settings
 BASE = Settings(n_gpu_layers=0)
 
 
-def parse(*argv: str, n_layer: int | None = 32) -> Settings:
+def parse(*argv: str, n_layer: int | None = 32, base: Settings = BASE) -> Settings:
     parser = argparse.ArgumentParser()
     add_settings(parser, [info.name for info in SETTINGS])
-    return settings_from(parser.parse_args(argv), BASE, n_layer)
+    return settings_from(parser.parse_args(argv), base, n_layer)
 
 
 def test_what_is_not_given_keeps_its_value() -> None:
@@ -30,6 +30,14 @@ def test_options_are_applied() -> None:
     assert settings.n_gpu_layers == 33
     assert settings.flash_attn is FlashAttn.OFF
     assert settings.devices == ("A", "B")
+
+
+def test_shares_are_for_every_device_unless_some_are_named() -> None:
+    """A default that leaves a full device out must not swallow the user's shares."""
+    base = Settings(n_gpu_layers=9, devices=("B",))
+    assert parse(base=base).devices == ("B",)
+    assert parse("--tensor-split", "3,1", base=base).devices == ()
+    assert parse("--tensor-split", "3,1", "--device", "A", base=base).devices == ("A",)
 
 
 def test_a_large_ubatch_brings_its_batch() -> None:

@@ -240,3 +240,12 @@ def test_predicted_speed_follows_bandwidth() -> None:
     speed = memory.predicted_tok_s(Settings(n_gpu_layers=29), {"CUDA0": 1000.0, "host": 50.0})
     read = QWEN25_7B.weights_bytes - QWEN25_7B.tensors[0].n_bytes
     assert speed == pytest.approx(1e12 / read, rel=1e-6)
+
+
+def test_predicted_speed_counts_the_devices_that_are_used() -> None:
+    """A device that is not named reads nothing: its speed need not be known."""
+    cards = (card(8 * GIB), msgspec.structs.replace(card(8 * GIB), id="CUDA1"))
+    memory = Memory(QWEN25_7B, cards, HOST)
+    alone = Settings(n_gpu_layers=29, devices=("CUDA1",))
+    assert memory.token_bytes(alone).keys() == {"CUDA1", "host"}
+    assert memory.predicted_tok_s(alone, {"CUDA1": 1000.0, "host": 50.0}) is not None
