@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from app.domain.model import ModelSpec
 from app.domain.settings import FlashAttn, Settings, Switch
+from app.estimate.crossing import in_flight
 from app.estimate.graphs import EVERY_ROW, ROWS_LATE, STATES_LATE
 from app.estimate.kv import LayerCache, is_swa
 from app.estimate.overridden import InRam
@@ -137,7 +138,6 @@ def _device(plan: _Plan, place: int, copies: int) -> int:
     first, behind = min(layers, default=plan.spec.n_layer), 0
     # the last block that reads the masks; they are gone before its feed-forward
     reader = max((i for i in layers if _attends(plan.spec, i) and i not in plan.away), default=-1)
-    is_kept = copies > 1
     work = max(_arriving(plan, first), _border(plan, first))
     for layer in guests:
         rows = _feed_forward(plan.dims[layer]) + 3 * plan.spec.n_embd + 2 * plan.dims[layer].q
@@ -157,11 +157,12 @@ def _device(plan: _Plan, place: int, copies: int) -> int:
         n_rows = streams + (1 if d.experts_out and not is_bare else 0)
         with_q = is_first or copies > 1 or (d.experts_out and not is_bare)
         forward, attention = _layer(plan, d, layer, n_rows, with_q=bool(with_q))
-        if is_kept or layer < reader:
+        if copies > 1 or layer < reader:
             work = max(work, forward, attention)
         else:
             behind = max(behind, forward)
             work = max(work, attention)
+    work += in_flight(plan.spec, plan.dims, layers, copies) * plan.row
     masks = _inputs(plan, [i for i in layers if i not in plan.away])
     total = max(masks * copies + work, behind)
     return max(total, _logits(plan)) if plan.places[-1] == place else total
@@ -188,9 +189,7 @@ def _border(plan: _Plan, first: int) -> int:
     border = first - 1
     if first == 0 or plan.places[border] != HOST:
         return 0
-    if _attends(plan.spec, first) or not _attends(plan.spec, border):
-        return 0
-    if border in plan.away:
+    if _attends(plan.spec, first) or not _attends(plan.spec, border) or border in plan.away:
         return 0
     # Q and the result; K and V of the batch stay in RAM
     rows = _attention(plan, plan.dims[border]._replace(v=0), border, 0)

@@ -206,6 +206,29 @@ def _lfm2(il: int) -> Table:
     yield from forward(2048, 8192)
 
 
+def _jamba_mini(il: int) -> Table:
+    if il % 8 == 4:
+        yield from attention(4096, 4096, 1024)
+    else:
+        yield "attn_norm.weight", (4096,)
+        yield "ssm_in.weight", (4096, 16384)
+        yield "ssm_conv1d.weight", (4, 8192)
+        yield "ssm_conv1d.bias", (8192,)
+        yield "ssm_x.weight", (8192, 256 + 32)
+        yield "ssm_dt.weight", (256, 8192)
+        yield "ssm_dt.bias", (8192,)
+        yield "ssm_a", (16, 8192)
+        yield "ssm_d", (8192,)
+        yield "ssm_out.weight", (8192, 4096)
+        for name, size in (("dt", 256), ("b", 16), ("c", 16)):
+            yield f"ssm_{name}_norm.weight", (size,)
+    if il % 2:
+        yield "ffn_norm.weight", (4096,)
+        yield from experts(4096, 14336, 16)
+    else:
+        yield from forward(4096, 14336)
+
+
 LATENT: dict[str, Value] = {
     "attention.key_length": 576,
     "attention.value_length": 512,
@@ -309,6 +332,12 @@ PUBLISHED: dict[str, Shape] = {
         "lfm2", 16, 2048, 65536,
         heads(32, _LFM2_HEADS, 64, feed_forward_length=8192) | {"shortconv.l_cache": 3},
         _lfm2, tied=True, output_norm="token_embd_norm",
+    ),
+    "Jamba-1.5-Mini": Shape(
+        "jamba", 32, 4096, 65536,
+        heads(32, [8 if il % 8 == 4 else 0 for il in range(32)], 128, feed_forward_length=14336)
+        | expert_keys(14336, 16, 2) | mamba_keys(8192, 16, 256),
+        _jamba_mini,
     ),
 }  # fmt: skip
 """The models ``published_model`` can write, all with llama-quantize's Q4_K_M types."""

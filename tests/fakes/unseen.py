@@ -42,27 +42,21 @@ def _glm4_9b(_il: int) -> Table:
     yield "post_ffw_norm.weight", (4096,)
 
 
-def _jamba_mini(il: int) -> Table:
-    if il % 8 == 4:
+def _granite_4_small(il: int) -> Table:
+    if il % 10 == 5:
         yield from attention(4096, 4096, 1024)
     else:
         yield "attn_norm.weight", (4096,)
-        yield "ssm_in.weight", (4096, 16384)
-        yield "ssm_conv1d.weight", (4, 8192)
-        yield "ssm_conv1d.bias", (8192,)
-        yield "ssm_x.weight", (8192, 256 + 32)
-        yield "ssm_dt.weight", (256, 8192)
-        yield "ssm_dt.bias", (8192,)
-        yield "ssm_a", (16, 8192)
-        yield "ssm_d", (8192,)
+        yield "ssm_in.weight", (4096, 2 * 8192 + 2 * 128 + 128)
+        yield "ssm_conv1d.weight", (4, 8192 + 2 * 128)
+        yield "ssm_conv1d.bias", (8192 + 2 * 128,)
+        yield "ssm_dt.bias", (128,)
+        yield "ssm_a", (1, 128)
+        yield "ssm_d", (1, 128)
+        yield "ssm_norm.weight", (8192, 1)
         yield "ssm_out.weight", (8192, 4096)
-        for name, size in (("dt", 256), ("b", 16), ("c", 16)):
-            yield f"ssm_{name}_norm.weight", (size,)
-    if il % 2:
-        yield "ffn_norm.weight", (4096,)
-        yield from experts(4096, 14336, 16)
-    else:
-        yield from forward(4096, 14336)
+    yield "ffn_norm.weight", (4096,)
+    yield from experts(4096, 768, 72, 1536)
 
 
 UNSEEN: dict[str, Shape] = {
@@ -98,11 +92,11 @@ UNSEEN: dict[str, Shape] = {
         },
         latent_block(64, 384, 1),
     ),
-    "Jamba-1.5-Mini": Shape(
-        "jamba", 32, 4096, 65536,
-        heads(32, [8 if il % 8 == 4 else 0 for il in range(32)], 128, feed_forward_length=14336)
-        | expert_keys(14336, 16, 2) | mamba_keys(8192, 16, 256),
-        _jamba_mini,
+    "Granite-4.0-H-Small": Shape(
+        "granitehybrid", 40, 4096, 100352,
+        heads(32, [8 if il % 10 == 5 else 0 for il in range(40)], 128, feed_forward_length=768)
+        | expert_keys(768, 72, 10, expert_shared_feed_forward_length=1536)
+        | mamba_keys(8192, 128, 128, 1), _granite_4_small,
     ),
 }  # fmt: skip
 """Models for ``write_shape``."""
