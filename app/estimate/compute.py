@@ -99,9 +99,9 @@ def compute_buffers(
     kept = frozenset(range(min(settings.n_cpu_moe, spec.n_layer))) - in_ram.experts_out
     far = in_ram.experts | kept
     normed = frozenset(i for i, d in enumerate(dims) if d.is_normed)
-    visiting = visiting_bytes(spec, settings, places, caches, far, normed)
+    away = attends_in_ram(spec, settings, frozenset(i for i, d in enumerate(dims) if d.experts_out))
+    visiting = visiting_bytes(spec, settings, places, caches, far, normed, away)
     in_ram, kv = in_ram._replace(experts=far), tuple(c.kv_bytes for c in caches)
-    away = attends_in_ram(spec, settings)
     blocks: dict[int, list[int]] = {}
     for layer, place in enumerate(places[:-1]):
         if not dims[layer].is_draft:

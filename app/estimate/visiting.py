@@ -11,18 +11,20 @@ _WHOLE = 32
 _MANY = 10
 
 
-def attends_in_ram(spec: ModelSpec, settings: Settings) -> frozenset[int]:
+def attends_in_ram(spec: ModelSpec, settings: Settings, routed: frozenset[int]) -> frozenset[int]:
     """Return the blocks whose attention follows a cache that is kept in RAM.
 
     llama.cpp runs it where the matrix behind it is. The states of a recurrent block, which are
     in RAM then, too, are collected in between: where they come early, the scheduler does not
-    look past them and leaves the attention with its cache.
+    look past them and leaves the attention with its cache. A choice of experts (``routed``) comes
+    even earlier, and the matrix with it.
     """
     recurrent = spec.recurrent
     if settings.offload_kqv is Switch.ON or recurrent is None or spec.arch in STATES_LATE:
         return frozenset()
     states = set(recurrent.layers)
-    return frozenset(i for i in range(spec.n_layer) if i in states or i + 1 in states)
+    alone = {i - 1 for i in states if i > 0} - routed
+    return frozenset(states | alone)
 
 
 def visiting_bytes(
@@ -32,6 +34,7 @@ def visiting_bytes(
     caches: tuple[LayerCache, ...],
     experts_in_ram: frozenset[int],
     normed: frozenset[int],
+    away: frozenset[int],
 ) -> tuple[int, ...]:
     """Return per block what its device copies of a cache that is kept in RAM, bytes.
 
@@ -47,7 +50,7 @@ def visiting_bytes(
     """
     if settings.offload_kqv is Switch.ON:
         return (0,) * len(caches)
-    blocks, away = places[:-1], attends_in_ram(spec, settings)
+    blocks = places[:-1]
     is_flash, is_latent = (
         settings.flash_attn is not FlashAttn.OFF,
         spec.mla_kv_lora_rank is not None,

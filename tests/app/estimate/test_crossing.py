@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from app.domain.settings import FlashAttn, Settings
+from app.domain.settings import FlashAttn, Settings, Switch
 from app.domain.units import MIB
 from app.estimate.crossing import in_flight
 from app.estimate.formula import Formula
 from app.estimate.profile import FormulaDevice
+from app.estimate.visiting import attends_in_ram
 from app.estimate.widths import layer_dims
 from app.gguf import read_model
 from tests.fakes.published import published_model
@@ -48,3 +49,13 @@ def test_each_side_of_a_device_counts(jamba: Path) -> None:
     # attention before, or behind
     assert in_flight(spec, dims, list(range(5, 13)), 4) == 0
     assert in_flight(spec, dims, list(range(8, 16)), 1) == 0
+
+
+def test_a_choice_of_experts_takes_attention_out_of_ram(jamba: Path) -> None:
+    """With the cache in RAM a hybrid's attention stays beside it, unless experts follow it."""
+    spec = read_model(jamba)
+    off = Settings(n_gpu_layers=33, offload_kqv=Switch.OFF)
+    attention = {4, 12, 20, 28}
+    assert attends_in_ram(spec, off, frozenset()) >= attention
+    assert attends_in_ram(spec, off, frozenset({4, 12})) & attention == {20, 28}
+    assert attends_in_ram(spec, Settings(n_gpu_layers=33), frozenset()) == frozenset()
