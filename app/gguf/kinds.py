@@ -41,7 +41,7 @@ def read_architecture(header: Header) -> str:
     if kind in {"imatrix", "dataset"}:
         raise EnvironmentProblem(
             "gguf_not_a_model",
-            f"{display_name(header.path)} holds a {kind}, not a model.",
+            f"{display_name(header.path)} is no model: its type is '{kind}'.",
             "Choose the model's own .gguf file.",
         )
     if not arch:
