@@ -29,7 +29,7 @@ from app.estimate.weights import HOST, WeightTable
 from app.estimate.widths import LayerDims
 
 # Share of the compute part that the model may be too low. Over 21,000 dry runs it was exact to
-# 0.03 % in the median and never too low by more (benchmarks/memory.py).
+# 0.03 % in the median, and lower by more in one hybrid only (docs/benchmarks.md, unseen shapes).
 ERROR_FRAC = 0.25
 _F32 = 4
 # blocks from which on copies of a cache leave holes
