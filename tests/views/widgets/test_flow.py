@@ -3,7 +3,7 @@
 from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
-from tests.views.widgets.test_live_text import settle
+from tests.fakes.layouts import settle
 from views.widgets import Kit
 from views.widgets.flow import Flow
 from views.widgets.sides import Sides
