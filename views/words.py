@@ -104,6 +104,7 @@ _KNOBS = {
     "load_mode": QT_TRANSLATE_NOOP("Words", "Weights in RAM"),
     "devices": QT_TRANSLATE_NOOP("Words", "Devices"),
     "n_seq_max": QT_TRANSLATE_NOOP("Words", "Parallel sequences"),
+    "split_mode": QT_TRANSLATE_NOOP("Words", "How devices share the model"),
     "tensor_split": QT_TRANSLATE_NOOP("Words", "Share of each device"),
     "offload_kqv": QT_TRANSLATE_NOOP("Words", "KV cache on the GPU"),
     "op_offload": QT_TRANSLATE_NOOP("Words", "Prompt of CPU layers on the GPU"),

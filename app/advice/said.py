@@ -19,8 +19,8 @@ Parts = tuple[str, ...]
 
 _GAP = re.compile(r"\{(\w+)\}")
 _MAX_DEPTH = 4
-_RENDERED = ("finding", "remedy", "power", "device", "absence")
-"""Sections whose English sentences the core puts into errors as they are."""
+_RENDERED = ("finding", "remedy", "power", "device", "absence", "note")
+"""Sections whose English sentences the core puts into errors and estimates as they are."""
 
 
 class Template:

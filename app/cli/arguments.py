@@ -7,7 +7,7 @@ import msgspec
 
 from app.domain.errors import UsageProblem
 from app.domain.overrides import read_overrides
-from app.domain.settings import LAYERS_ALL, SETTINGS, SPLIT, SettingInfo, Settings
+from app.domain.settings import LAYERS_ALL, SETTINGS, SPLIT, SettingInfo, Settings, SplitMode
 
 _BY_NAME = {s.name: s for s in SETTINGS}
 _METAVARS = {"n_gpu_layers": "N|all", "tensor_split": "N,N", "override_tensor": "PATTERN=CPU"}
@@ -154,6 +154,12 @@ def check_settings(settings: Settings) -> None:
             "ubatch_above_batch",
             f"n_ubatch {settings.n_ubatch} is larger than n_batch {settings.n_batch}",
             "Raise --n-batch or lower --n-ubatch.",
+        )
+    if settings.split_mode is SplitMode.TENSOR and settings.flash_attn == "off":
+        raise UsageProblem(
+            "tensor_split_without_flash_attn",
+            "Split mode tensor needs flash attention.",
+            "Use --flash-attn on, or --split-mode layer.",
         )
     quantised = settings.type_v not in ("f32", "f16", "bf16")
     if quantised and settings.flash_attn == "off":

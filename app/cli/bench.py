@@ -65,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "n_threads_batch",
             "load_mode",
             "devices",
+            "split_mode",
             "tensor_split",
             "offload_kqv",
             "op_offload",

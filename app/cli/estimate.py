@@ -75,6 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "type_v",
             "flash_attn",
             "devices",
+            "split_mode",
             "tensor_split",
             "offload_kqv",
             "op_offload",

@@ -154,6 +154,8 @@ def summary(settings: Settings) -> str:
         parts.append(f"KV {settings.type_k}/{settings.type_v}")
     if settings.flash_attn != "on":
         parts.append(f"flash attention {settings.flash_attn.value}")
+    if settings.split_mode != "layer":
+        parts.append(f"split mode {settings.split_mode.value}")
     if settings.load_mode != "mmap":
         parts.append("weights pinned")
     return ", ".join(parts)

@@ -62,8 +62,21 @@ _RULES: tuple[_Rule, ...] = (
         hint="Use fewer GPU layers, a shorter context or a smaller n_ubatch.",
     ),
     _Rule(
-        pattern=r"unknown model architecture|cannot be used as main model|"
-        r"does not support split buffers",
+        pattern=r"does not support split buffers",
+        outcome=Outcome.UNSUPPORTED,
+        code="no_split_buffers",
+        message="A device cannot divide matrices by rows (split_mode row).",
+        hint="Use split_mode layer, the default; several equal cards may try split_mode tensor.",
+    ),
+    _Rule(
+        pattern=r"SPLIT_MODE_TENSOR (not implemented|requires|needs)",
+        outcome=Outcome.UNSUPPORTED,
+        code="no_tensor_split",
+        message="Split mode tensor does not work with this model or these settings.",
+        hint="Use split_mode layer, the default; tensor needs flash attention and a device.",
+    ),
+    _Rule(
+        pattern=r"unknown model architecture|cannot be used as main model",
         outcome=Outcome.UNSUPPORTED,
         code="unsupported_model",
         message="This engine build cannot run this model.",

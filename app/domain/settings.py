@@ -24,6 +24,20 @@ class LoadMode(StrEnum):
     NONE = "none"
 
 
+class SplitMode(StrEnum):
+    """How several devices share a model (``llama_split_mode``, llama.h).
+
+    ``none``: only the first device. ``layer``: whole layers, one device after the other.
+    ``row``: each matrix by rows, the rest on the first device; deprecated, and refused by backends
+    without split buffers. ``tensor``: weights and cache, all devices at once; experimental.
+    """
+
+    NONE = "none"
+    LAYER = "layer"
+    ROW = "row"
+    TENSOR = "tensor"
+
+
 class Switch(StrEnum):
     """A setting that is on or off."""
 
@@ -79,7 +93,8 @@ class Settings(Record, frozen=True, kw_only=True):
         load_mode: How host weights are read.
         devices: Engine device names in use, e.g. ``("CUDA0",)``; empty = every GPU there is.
         n_seq_max: Parallel sequences (slots).
-        tensor_split: Shares of the layers per device, ``"3,1"``; empty = by free memory.
+        split_mode: How several devices share the model; only ``layer`` unless asked.
+        tensor_split: Shares of the model per device, ``"3,1"``; empty = by free memory.
         offload_kqv: Whether the KV cache of layers on a device lies there too.
         op_offload: Whether large batches of layers in RAM are computed on a device.
         override_tensor: Tensors that lie elsewhere, ``"PATTERN=CPU,…"``; decides before
@@ -103,6 +118,12 @@ class Settings(Record, frozen=True, kw_only=True):
     offload_kqv: Switch = Switch.ON
     op_offload: Switch = Switch.ON
     override_tensor: str = ""
+    split_mode: SplitMode = SplitMode.LAYER
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether several devices work on each layer at once (if there are several)."""
+        return self.split_mode in (SplitMode.ROW, SplitMode.TENSOR)
 
     @property
     def load_key(self) -> tuple[object, ...]:
@@ -245,6 +266,13 @@ SETTINGS: tuple[SettingInfo, ...] = (
         unit="sequences",
         low=1,
         high=256,
+    ),
+    SettingInfo(
+        name="split_mode",
+        level=Level.LOAD,
+        flag="--split-mode",
+        label="How devices share the model",
+        choices=tuple(SplitMode),
     ),
     SettingInfo(
         name="tensor_split",

@@ -5,7 +5,8 @@ the experts only the used ones count.
 """
 
 from app.domain.model import ModelSpec
-from app.domain.settings import Settings, Switch
+from app.domain.settings import Settings, SplitMode, Switch
+from app.estimate.divided import is_divided
 from app.estimate.kv import is_swa, layer_caches
 from app.estimate.overridden import overridden_tensors
 from app.estimate.profile import (
@@ -37,6 +38,8 @@ def token_bytes(
 ) -> dict[str, int]:
     """Return the bytes each device (``host`` = CPU) reads for one token.
 
+    Empty where devices share each layer: they read at the same time, so times do not add up.
+
     Args:
         spec: The model.
         settings: Configuration; only placement, cache types and context matter.
@@ -45,7 +48,11 @@ def token_bytes(
         profile: Engine switches.
     """
     table = weight_table(spec, HOST_ALIGNMENT)
+    if is_divided(settings, devices):
+        return {}
     split = with_split(devices, settings.tensor_split)
+    if settings.split_mode is SplitMode.NONE:
+        split = split[:1]
     places = layer_devices(spec.n_layer, settings.n_gpu_layers, split)
     in_ram = settings.offload_kqv is Switch.OFF
     share = spec.n_expert_used / spec.n_expert if spec.n_expert else 1.0

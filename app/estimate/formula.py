@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 from app.domain.memory import DeviceMemory
 from app.domain.model import ModelSpec
-from app.domain.settings import Settings, Switch
+from app.domain.settings import Settings, SplitMode, Switch
 from app.estimate.compute import ERROR_FRAC, compute_buffers
+from app.estimate.divided import is_divided, share, share_weights, with_shares
 from app.estimate.kv import LayerCache, is_swa, layer_caches
 from app.estimate.overridden import (
     InRam,
@@ -23,7 +24,6 @@ from app.estimate.profile import (
     context_shape,
     with_split,
 )
-from app.estimate.row_split import share_rows
 from app.estimate.weights import (
     HOST,
     HOST_ALIGNMENT,
@@ -118,6 +118,7 @@ class Formula:
             settings.n_gpu_layers,
             settings.n_cpu_moe,
             settings.devices,
+            settings.split_mode,
             settings.tensor_split,
             settings.override_tensor,
         )
@@ -130,8 +131,8 @@ class Formula:
 
     def _place(self, settings: Settings) -> _Placed:
         devices, tables = self._used(settings)
-        is_split = self.profile.row_split and len(devices) > 1
-        one = devices[:1] if is_split else devices
+        divided = is_divided(settings, devices)
+        one = devices[:1] if divided else devices
         places = layer_devices(self.spec.n_layer, settings.n_gpu_layers, one)
         weights = place_weights(
             tables,
@@ -144,8 +145,8 @@ class Formula:
         )
         if settings.override_tensor:
             weights = self._moved(settings, weights, places, devices)
-        if is_split:
-            weights = share_rows(self.spec, weights, places, devices)
+        if divided:
+            weights = share_weights(self.spec, weights, places, devices, settings)
         repacked = self._repacked_at(settings, places, devices)
         guests = guest_blocks(self._overridden(settings), places, devices)
         return _Placed(devices, places, tuple(weights), guests, repacked)
@@ -204,8 +205,10 @@ class Formula:
             # without layers and names the engine opens no device at all
             names = self._every_device if settings.n_gpu_layers > 0 else ()
         used = [self._by_name[name] for name in names if name in self._by_name]
+        if settings.split_mode is SplitMode.NONE:
+            used = used[:1]
         devices = with_split(tuple(d for d, _ in used), settings.tensor_split)
-        return devices, tuple(t for _, t in used)
+        return with_shares(settings, devices), tuple(t for _, t in used)
 
     def _complete(
         self,
@@ -220,7 +223,7 @@ class Formula:
         self._overridden(settings)
         in_ram = self._rules[2]._replace(guests=guests)
         may_offload = settings.op_offload is Switch.ON
-        computing = devices[:1] if self.profile.row_split else devices
+        computing = devices[:1] if is_divided(settings, devices) else devices
         *on_devices, on_host = compute_buffers(
             self.spec,
             self._dims,
@@ -232,7 +235,12 @@ class Formula:
             caches=caches,
             in_ram=in_ram,
         )
-        compute = [*on_devices, *[0] * (len(devices) - len(computing)), on_host]
+        rest = len(devices) - len(computing)
+        compute = [*on_devices, *[0] * rest, on_host]
+        if rest and settings.split_mode is SplitMode.TENSOR:
+            compute = [*on_devices * len(devices), on_host]
+            kv = [*share(kv[0], devices), kv[-1]]
+            states = [*share(states[0], devices), states[-1]]
         shape = context_shape(settings, self.profile)
         parts = []
         for i, name in enumerate(names):

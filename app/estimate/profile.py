@@ -18,7 +18,6 @@ class EngineProfile(Record, frozen=True, kw_only=True):
             default is ``n_batch``).
         n_rs_seq: Extra recurrent states kept per slot for rollback.
         repack: Whether the CPU keeps weights in a layout of its own (x86 with AVX2).
-        row_split: Tensors are split by rows; cache and compute stay on the first device.
     """
 
     swa_full: bool = False
@@ -26,7 +25,6 @@ class EngineProfile(Record, frozen=True, kw_only=True):
     n_outputs_max: int | None = None
     n_rs_seq: int = 0
     repack: bool = True
-    row_split: bool = False
 
 
 DEFAULT_PROFILE = EngineProfile()

@@ -4,7 +4,7 @@ A formula that gives bytes for a context the engine does not create would be wor
 """
 
 from app.domain.model import ModelSpec
-from app.domain.settings import KV_TYPES, FlashAttn, Settings
+from app.domain.settings import KV_TYPES, FlashAttn, Settings, SplitMode
 
 MAX_SEQUENCES = 256
 """``LLAMA_MAX_SEQ``."""
@@ -24,6 +24,8 @@ def refusal(spec: ModelSpec, settings: Settings) -> str | None:
             f"{spec.arch} keeps K and V in one cache, so both must have the same type: not "
             f"{settings.type_k} and {settings.type_v}."
         )
+    if settings.split_mode is SplitMode.TENSOR and not flash:
+        return "Split mode tensor needs flash attention, which is off."
     if _block(settings.type_v) > 1 and not flash:
         return f"A {settings.type_v} V cache needs flash attention, which is off."
     if not flash:

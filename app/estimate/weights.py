@@ -201,9 +201,9 @@ def repacks(tensor: TensorInfo) -> bool:
     return tensor.type in _REPACKED and len(tensor.shape) >= _MATRIX_DIMS and n_rows % 8 == 0
 
 
-def is_divisible(tensor: TensorInfo, n_layer: int) -> int | None:
-    """Return the place (block, or ``n_layer`` = output) of a matrix that row split divides."""
-    if len(tensor.shape) != _MATRIX_DIMS or _EXPERTS.search(tensor.name):
+def matrix_place(tensor: TensorInfo, n_layer: int) -> int | None:
+    """Return the block (``n_layer``: output) of a matrix or of experts; ``None`` = neither."""
+    if len(tensor.shape) < _MATRIX_DIMS:
         return None
     if tensor.name == "output.weight":
         return n_layer

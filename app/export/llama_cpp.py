@@ -3,7 +3,7 @@
 from app.domain.draft import LOOKUP, DraftResult
 from app.domain.errors import UsageProblem
 from app.domain.overrides import read_overrides
-from app.domain.settings import FlashAttn, LoadMode, Switch
+from app.domain.settings import FlashAttn, LoadMode, SplitMode, Switch
 from app.domain.sweep import GOAL_WORKLOADS, Goal
 from app.export.target import (
     SWITCHES,
@@ -97,6 +97,8 @@ def llama_cpp_python(profile: Profile) -> Exported:
         "type_v": _binding_type(settings.type_v),
         "use_mmap": settings.load_mode is LoadMode.MMAP,
     }
+    if settings.split_mode is not SplitMode.LAYER:
+        values["split_mode"] = f"llama_cpp.LLAMA_SPLIT_MODE_{settings.split_mode.upper()}"
     if settings.tensor_split:
         values["tensor_split"] = [int(n) for n in settings.tensor_split.split(",")]
     for name in sorted(SWITCHES):

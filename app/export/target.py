@@ -5,7 +5,7 @@ import shlex
 import subprocess
 
 from app.domain.record import Record
-from app.domain.settings import SETTINGS, SettingInfo, Switch
+from app.domain.settings import SETTINGS, SettingInfo, SplitMode, Switch
 from app.domain.units import counted
 from app.store import Profile
 
@@ -14,9 +14,10 @@ SWITCHES = frozenset({"offload_kqv", "op_offload"})
 """Settings whose flag turns something off and takes no value."""
 _WINDOWS_PLAIN = re.compile(r"[\w.,:/\\+=-]+")
 # 0 and "no device" leave the choice to the engine: the target's own default is the same
-_LEFT_TO_ENGINE: tuple[object, ...] = (0, (), "", Switch.ON)
+_LEFT_TO_ENGINE: tuple[object, ...] = (0, (), "", Switch.ON, SplitMode.LAYER)
 _MAY_BE_LEFT = {
-    "n_threads", "n_threads_batch", "devices", "tensor_split", "override_tensor", *SWITCHES
+    "n_threads", "n_threads_batch", "devices", "split_mode", "tensor_split", "override_tensor",
+    *SWITCHES,
 }  # fmt: skip
 
 
@@ -78,6 +79,8 @@ def lost_split(profile: Profile) -> list[str]:
     notes, settings = [], profile.settings
     if settings.tensor_split:
         notes.append(f"The split over the devices ({settings.tensor_split}) cannot be said here.")
+    if settings.split_mode is not SplitMode.LAYER:
+        notes.append(f"Split mode {settings.split_mode} cannot be said here.")
     if Switch.OFF in (settings.offload_kqv, settings.op_offload):
         notes.append("Keeping the KV cache or large batches off the device cannot be said here.")
     return notes

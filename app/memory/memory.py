@@ -196,7 +196,10 @@ class Memory:
         return ceiling_tok_s(self.token_bytes(settings, depth), dict(bandwidth_gb_s))
 
     def token_bytes(self, settings: Settings, depth: int = 0) -> dict[str, int]:
-        """Return the bytes each device (``host`` = CPU) reads for one token at ``depth``."""
+        """Return the bytes each device (``host`` = CPU) reads for one token at ``depth``.
+
+        Empty where devices share each layer (split modes ``row`` and ``tensor``).
+        """
         used = self._formula.used(settings)
         return token_bytes(self.spec, settings, used, depth, self._profile)
 
@@ -231,6 +234,14 @@ class Memory:
             parts, errors = with_compute(parts, engine), dict.fromkeys(errors, 0)
         judgement = self._judge(parts, settings, errors)
         note = judgement.note
+        if settings.is_divided and sum(p.device != HOST for p in parts) > 1:
+            # its shares are never counted by the engine: too much already, or not known
+            return MemoryEstimate(
+                devices=tuple(_at_least(d) for d in judgement.devices),
+                source=MemorySource.FORMULA,
+                verdict=_at_least_verdict(judgement.verdict),
+                note=note,
+            )
         uncovered = self._uncovered(parts)
         if uncovered:
             note = note or f"No formula for {uncovered}: the dry run knows."

@@ -7,7 +7,7 @@ from app.domain.errors import UsageProblem
 from app.domain.machine import GpuKind
 from app.domain.outcome import OUTCOMES, Outcome
 from app.domain.overrides import read_overrides
-from app.domain.settings import KV_TYPES, MAX_N_CTX, SPLIT, FlashAttn, LoadMode, Switch
+from app.domain.settings import KV_TYPES, MAX_N_CTX, SPLIT, FlashAttn, LoadMode, SplitMode, Switch
 from app.domain.sweep import SearchDevice
 from app.rig.replay_file import FORMAT, Replay, ReplayPoint, bad_replay, decode_replay
 
@@ -25,6 +25,7 @@ _CHOICES: dict[str, frozenset[str]] = {
     "type_k": frozenset(KV_TYPES),
     "type_v": frozenset(KV_TYPES),
     "load_mode": frozenset(LoadMode),
+    "split_mode": frozenset(SplitMode),
     "offload_kqv": frozenset(Switch),
     "op_offload": frozenset(Switch),
 }

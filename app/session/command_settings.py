@@ -18,7 +18,7 @@ from app.domain.overrides import (
     override_for,
     read_overrides,
 )
-from app.domain.settings import KV_TYPES, SETTINGS, SPLIT, FlashAttn, LoadMode, Settings, Switch
+from app.domain.settings import SETTINGS, SPLIT, FlashAttn, LoadMode, Settings, SplitMode, Switch
 from app.domain.sweep import Reason, SearchSpace
 from app.domain.units import MIB
 from app.export.command import Command
@@ -41,7 +41,6 @@ _NEAREST_MODE = {
 # what our settings have no word for, with the value that changes nothing
 _UNREPRESENTED = {
     "repack": "on",
-    "split_mode": "layer",
     "tensor_split": "",
     "main_gpu": "0",
     "swa_full": "off",
@@ -104,13 +103,14 @@ def resolve(command: Command, space: SearchSpace, fits: Fits, n_seq: int) -> Res
         n_batch=n_batch,
         n_ubatch=min(_number(options, "n_ubatch", 512, low=1), n_batch),
         flash_attn=FlashAttn(options.get("flash_attn", "auto")),
-        type_k=_kv_type(options, "type_k"),
-        type_v=_kv_type(options, "type_v"),
+        type_k=_choice(options, "type_k", "f16"),
+        type_v=_choice(options, "type_v", "f16"),
         load_mode=_load_mode(options, notes),
         devices=devices,
         n_seq_max=n_seq_max,
         n_threads=threads["n_threads"],
         n_threads_batch=threads["n_threads_batch"],
+        split_mode=SplitMode(_choice(options, "split_mode", SplitMode.LAYER)),
         tensor_split=split if _is_split("tensor_split", split) else "",
         offload_kqv=Switch(options.get("offload_kqv", "on")),
         op_offload=Switch(options.get("op_offload", "on")),
@@ -188,10 +188,10 @@ def _context(options: dict[str, str], space: SearchSpace) -> int:
     return max(_CTX_STEP, -(-n_ctx // _CTX_STEP) * _CTX_STEP)
 
 
-def _kv_type(options: dict[str, str], name: str) -> str:
-    value = options.get(name, "f16")
-    if value not in KV_TYPES:
-        raise _bad(name, value, f"Allowed: {', '.join(KV_TYPES)}.")
+def _choice(options: dict[str, str], name: str, default: str) -> str:
+    value, allowed = options.get(name, default), _INFO[name].choices
+    if value not in allowed:
+        raise _bad(name, value, f"Allowed: {', '.join(allowed)}.")
     return value
 
 
@@ -288,8 +288,8 @@ def _placed(
         layers = everything if layers < 0 else min(layers, everything)
         return msgspec.structs.replace(settings, n_gpu_layers=layers)
     settings = msgspec.structs.replace(settings, n_gpu_layers=everything)
-    if not is_fitted:
-        return settings
+    if not is_fitted or settings.is_divided:
+        return settings  # llama.cpp's own fit knows neither of the two modes
     if command.options.get("n_ctx", "0") == "0":
         settings = _fitted(settings, "n_ctx", FIT_MIN_CTX, settings.n_ctx, fits)
     settings = _fitted(settings, "n_gpu_layers", 0, everything, fits)
@@ -320,6 +320,9 @@ def _beyond_margin(need: MemoryEstimate) -> float:
 
 
 def _check_pair(settings: Settings) -> None:
+    if settings.split_mode is SplitMode.TENSOR and settings.flash_attn is FlashAttn.OFF:
+        message = "Split mode tensor needs flash attention."
+        raise UsageProblem("tensor_split_without_flash_attn", message, "Use -fa on, or -sm layer.")
     quantised = settings.type_v not in ("f16", "f32", "bf16")
     if quantised and settings.flash_attn is FlashAttn.OFF:
         message = f"llama.cpp refuses a {settings.type_v} V cache without flash attention."

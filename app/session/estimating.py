@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from app.advice.text import render
 from app.domain.machine import Machine
 from app.domain.memory import MemoryEstimate, Verdict
 from app.domain.model import ModelSpec
@@ -59,6 +60,7 @@ def estimate(
     try:
         found = answer(memory, settings, held, exact=rig is not None)
         found = with_note(found, outdated_words(scene.learned.stored, machine))
+        found = with_note(found, _split_note(settings))
         return with_note(found, sleep_note(asleep, exact=exact))
     finally:
         if rig is not None:
@@ -221,6 +223,11 @@ def with_note(found: Estimate, note: str) -> Estimate:
     return msgspec.structs.replace(
         found, estimate=msgspec.structs.replace(found.estimate, note=text)
     )
+
+
+def _split_note(settings: Settings) -> str:
+    """Return the limits of a way to share layers that is only there on request."""
+    return render("note", f"split_{settings.split_mode}", {}) if settings.is_divided else ""
 
 
 def sleep_note(asleep: tuple[str, ...], *, exact: bool) -> str:

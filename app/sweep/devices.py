@@ -3,12 +3,12 @@
 Layers on several devices run one after the other, so seconds per token are linear in the shares:
 the best split gives the fastest device as much as it holds. Which one that is, two loads tell;
 the split by free memory, the engine's own, is the third candidate. (The engine's main GPU matters
-for other ways of splitting only.)
+for other split modes only, which are taken when pinned and never tried.)
 """
 
 import msgspec
 
-from app.domain.settings import Settings
+from app.domain.settings import Settings, SplitMode
 from app.sweep import knobs, layers
 from app.sweep.cost import fastest
 from app.sweep.points import usable
@@ -59,6 +59,8 @@ def splits(s: Search) -> Asking[None]:
     """Try the splits that favour one device each, where the leader leaves a choice."""
     leader = s.best()
     everything = s.plan.space.model.n_layer + 1
+    if s.plan.request.pinned.get("split_mode", SplitMode.LAYER) != SplitMode.LAYER:
+        return  # whole layers are what is divided here
     if leader is None or len(leader.settings.devices) < 2 or s.is_quick:
         return
     if leader.settings.n_gpu_layers < everything or s.request_is_pinned("tensor_split"):

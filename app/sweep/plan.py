@@ -7,7 +7,7 @@ import msgspec
 from app.domain.errors import UsageProblem
 from app.domain.memory import MemoryEstimate
 from app.domain.overrides import check_overrides
-from app.domain.settings import KV_TYPES, LAYERS_ALL, SETTINGS, SPLIT, LoadMode, Settings
+from app.domain.settings import KV_TYPES, LAYERS_ALL, SETTINGS, SPLIT, LoadMode, Settings, SplitMode
 from app.domain.sweep import (
     BUDGETS,
     GOAL_WORKLOADS,
@@ -72,6 +72,7 @@ def make_plan(
         notes=(*streaming, *notes),
     )
     plan = _with_known_context(plan, fits)
+    plan = _with_split_mode(plan, fits)
     plan = msgspec.structs.replace(plan, too_full=_too_full(plan, fits))
     return _with_bound(plan, fits)
 
@@ -154,6 +155,23 @@ def _with_known_context(plan: SweepPlan, fits: Callable[[Settings], MemoryEstima
         if fits(msgspec.structs.replace(base, n_ctx=n_ctx)).note is None:
             return msgspec.structs.replace(plan, n_ctx=n_ctx)
     return plan
+
+
+def _with_split_mode(plan: SweepPlan, fits: Callable[[Settings], MemoryEstimate]) -> SweepPlan:
+    """Add the limits of a pinned split mode; refuse it where the engine does.
+
+    Raises:
+        UsageProblem: The engine does not share layers this way, in its own words.
+    """
+    mode, groups = plan.request.pinned.get("split_mode"), device_groups(plan)
+    if mode not in (SplitMode.ROW, SplitMode.TENSOR) or not groups:
+        return plan
+    shared = layer_ladder(plan.request, plan.space)[-1].of(base_settings(plan, groups[0]))
+    why = fits(shared).note if shared.n_gpu_layers else None
+    if why is not None:
+        hint = "Leave --pin split_mode out, or pin it to layer."
+        raise UsageProblem("split_mode_refused", why, hint)
+    return msgspec.structs.replace(plan, notes=(*plan.notes, f"split_{mode}"))
 
 
 def _too_full(plan: SweepPlan, fits: Callable[[Settings], MemoryEstimate]) -> tuple[str, ...]:
@@ -246,6 +264,10 @@ def _check_pin_pairs(request: SweepRequest) -> None:
     if bad:
         hint = f"Known: {', '.join(KV_TYPES)}."
         raise UsageProblem("bad_kv_type", f"There is no KV cache type {bad[0]!r}.", hint)
+    if pinned.get("split_mode") == SplitMode.TENSOR and pinned.get("flash_attn") == "off":
+        message = "Split mode tensor needs flash attention."
+        hint = "Pin flash_attn to on, or split_mode to layer."
+        raise UsageProblem("tensor_split_without_flash_attn", message, hint)
     default = Settings(n_gpu_layers=0)
     if int(pinned.get("n_ubatch", 1)) > int(pinned.get("n_batch", default.n_batch)):
         hint = "Pin n_batch to at least n_ubatch."

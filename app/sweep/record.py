@@ -7,7 +7,7 @@ import msgspec
 
 from app.domain.memory import MemoryEstimate
 from app.domain.outcome import Outcome
-from app.domain.settings import Settings, Switch
+from app.domain.settings import Settings, SplitMode, Switch
 from app.domain.sweep import SearchDevice, SweepPlan
 from app.domain.trial import Trial
 from app.rig.replay_file import FORMAT, Replay, ReplayPoint, SettingValue
@@ -123,6 +123,8 @@ def _stated(settings: Settings) -> dict[str, SettingValue]:
     for name in ("tensor_split", "override_tensor"):
         if getattr(settings, name):
             stated[name] = getattr(settings, name)
+    if settings.split_mode is not SplitMode.LAYER:
+        stated["split_mode"] = settings.split_mode
     for name in ("offload_kqv", "op_offload"):
         if getattr(settings, name) is Switch.OFF:
             stated[name] = Switch.OFF

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from app.domain.machine import EngineDevice, EngineInfo, GpuKind
 from app.domain.outcome import Outcome
+from app.domain.settings import Settings, SplitMode
 from app.runtime import engine_addons
 from app.worker import native
 from app.worker.cancel import EngineFailure
@@ -152,8 +153,8 @@ def describe(handle: int) -> EngineDevice:
     )
 
 
-def choose(names: tuple[str, ...], n_gpu_layers: int) -> list[int]:
-    """Return the handles of the devices to use, in order.
+def choose(settings: Settings) -> list[int]:
+    """Return the handles of the devices to use, in order; split mode ``none`` takes the first.
 
     Without names: as llama.cpp chooses (remote first, then discrete, each card once;
     integrated only without discrete), and none at all for zero layers, so that CPU only means
@@ -163,15 +164,17 @@ def choose(names: tuple[str, ...], n_gpu_layers: int) -> list[int]:
     Raises:
         EngineFailure: A name is not one of the engine's devices.
     """
+    names = settings.devices
     by_name = {name_of(h): h for h in gpu_handles()}
     unknown = [n for n in names if n not in by_name]
     if unknown:
         message = f"The engine has no device {', '.join(unknown)}."
         hint = f"It has: {', '.join(by_name) or 'the CPU only'}."
         raise EngineFailure(Outcome.UNSUPPORTED, "unknown_device", message, hint)
-    if names:
-        return [by_name[n] for n in names]
-    return _every_gpu(by_name) if n_gpu_layers > 0 else []
+    chosen = [by_name[n] for n in names]
+    if not names and settings.n_gpu_layers > 0:
+        chosen = _every_gpu(by_name)
+    return chosen[:1] if settings.split_mode is SplitMode.NONE else chosen
 
 
 def _every_gpu(by_name: dict[str, int]) -> list[int]:

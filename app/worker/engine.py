@@ -19,6 +19,7 @@ from app.worker.enginelog import EngineLog
 from app.worker.forgotten import forgotten_bytes, with_forgotten
 from app.worker.native import llama
 from app.worker.planned_header import PlannedHeader, planned_header
+from app.worker.protocol import NO_BREAKDOWN
 
 _PROGRESS_NS = 100_000_000
 _F32_BYTES = 4
@@ -90,7 +91,13 @@ class Context:
         self.n_ctx_seq = int(llama.llama_n_ctx_seq(handle))
 
     def devices(self) -> tuple[DeviceMemory, ...]:
-        """Return the bytes per device that model and context hold."""
+        """Return the bytes per device that model and context hold.
+
+        Raises:
+            EngineFailure: This build does not offer the numbers, or not for this split mode.
+        """
+        if self.settings.is_divided and len(self.model.devices) > 1:
+            raise memory_breakdown.unavailable("it counts devices that share each layer as one")
         output_bytes = max(self.settings.n_seq_max, 1) * self.model.n_vocab * _F32_BYTES
         if native.breakdown_function() is None and self._sizes:
             return memory_log.device_memory(
@@ -105,6 +112,15 @@ class Context:
             is_recurrent=self.model.is_recurrent,
             output_bytes=output_bytes,
         )
+
+    def known_devices(self) -> tuple[DeviceMemory, ...]:
+        """Return ``devices``; nothing where the engine cannot say, which costs no trial."""
+        try:
+            return self.devices()
+        except EngineFailure as failure:
+            if failure.error.code != NO_BREAKDOWN:
+                raise
+            return ()
 
     def free(self) -> None:
         """Release KV cache and buffers."""
@@ -248,7 +264,7 @@ class Engine:
         if not Path(path).is_file():
             message, hint = f"There is no file {path}.", "Choose the model again."
             raise EngineFailure(Outcome.LOAD_FAILED, "file_not_found", message, hint)
-        handles = devices.choose(settings.devices, settings.n_gpu_layers)
+        handles = devices.choose(settings)
         names = [devices.name_of(h) for h in handles]
         params = llama.llama_model_default_params()
         # arrays and callbacks must live until the call returns
@@ -262,6 +278,7 @@ class Engine:
         params.n_gpu_layers = settings.n_gpu_layers
         if shares is not None:
             params.tensor_split = shares
+        params.split_mode = parameters.SPLIT_MODES[settings.split_mode]
         params.load_mode = parameters.LOAD_MODE[settings.load_mode]
         params.progress_callback = callback
         params.no_alloc = no_alloc

@@ -62,7 +62,7 @@ def read_breakdown(ctx: int) -> list[tuple[int, Parts]]:
     """
     found = native.breakdown_function()
     if found is None:
-        raise _unavailable("it does not export llama_get_memory_breakdown")
+        raise unavailable("it does not export llama_get_memory_breakdown")
     function, layout = found
     header = ctypes.create_string_buffer(_MAP_BYTES)
     base = ctypes.addressof(header)
@@ -80,7 +80,7 @@ def read_breakdown(ctx: int) -> list[tuple[int, Parts]]:
             entries.append((_word(pair), parts))
             stack += [_word(node + layout.left), _word(node + layout.right)]
     if len(entries) != count:
-        raise _unavailable("the result of llama_get_memory_breakdown has an unknown layout")
+        raise unavailable("the result of llama_get_memory_breakdown has an unknown layout")
     return entries
 
 
@@ -118,7 +118,8 @@ def _word(address: int) -> int:
     return ctypes.c_size_t.from_address(address).value
 
 
-def _unavailable(reason: str) -> EngineFailure:
+def unavailable(reason: str) -> EngineFailure:
+    """Return the failure that sends the parent to its own formula."""
     message = f"This engine build cannot say what it would allocate: {reason}."
     hint = "RigTune falls back to its own formula."
     return EngineFailure(Outcome.UNSUPPORTED, NO_BREAKDOWN, message, hint)

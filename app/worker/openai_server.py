@@ -64,7 +64,7 @@ def serve_openai(engine: Engine, link: ServeLink, request: Serve) -> ServeFinish
         engine.load(request.model_path, request.settings, lambda f: send(LoadProgress(frac=f)))
         model = engine.loaded()
         context = engine.open_context(model, request.settings)
-        devices, effective = context.devices(), context.settings
+        devices, effective = context.known_devices(), context.settings
         proxy, app = _build(model, context, request)
         native: Any = proxy()._ctx  # noqa: SLF001 - it has no other access
         native.decode = PacedDecode(native.decode, link, engine.cancel.is_set)

@@ -9,13 +9,14 @@ import psutil
 from app.domain.errors import UsageProblem
 from app.domain.outcome import Outcome
 from app.domain.overrides import check_overrides, read_overrides
-from app.domain.settings import SPLIT, FlashAttn, LoadMode, Settings, Switch
+from app.domain.settings import SPLIT, FlashAttn, LoadMode, Settings, SplitMode, Switch
 from app.worker import native
 from app.worker.cancel import CancelFlag, EngineFailure
 from app.worker.native import llama
 
 _FLASH_ATTN = {FlashAttn.AUTO: -1, FlashAttn.OFF: 0, FlashAttn.ON: 1}
 LOAD_MODE = {LoadMode.NONE: 0, LoadMode.MMAP: 1}
+SPLIT_MODES = {SplitMode.NONE: 0, SplitMode.LAYER: 1, SplitMode.ROW: 2, SplitMode.TENSOR: 3}
 # expert tensors, as llama.cpp's --n-cpu-moe names them (common/common.h)
 _EXPERTS = r"blk\.({layers})\.ffn_(up|down|gate|gate_up)_(ch|)exps"
 

@@ -9,14 +9,13 @@ from typing import BinaryIO
 
 from app.domain.causes import shorten
 from app.domain.errors import Bug, ErrorInfo
-from app.domain.memory import DeviceMemory
 from app.domain.outcome import Outcome
 from app.runtime import version
 from app.worker import devices as engine_devices
 from app.worker.bench import Trial
 from app.worker.cancel import CancelFlag, EngineFailure
 from app.worker.channel import Channel
-from app.worker.engine import Context, Engine
+from app.worker.engine import Engine
 from app.worker.enginelog import EngineLog
 from app.worker.generate import Generator
 from app.worker.prompt import build_prompt, builtin_names, tokenize
@@ -196,20 +195,11 @@ class Worker:
         self._generator.release()
         self._channel.send(TrialProgress(phase="context"))
         with self._engine.context(self._engine.loaded(), request.settings) as context:
-            self._channel.send(TrialStarted(effective=context.settings, devices=_devices(context)))
+            devices = context.known_devices()
+            self._channel.send(TrialStarted(effective=context.settings, devices=devices))
             trial = Trial(self._engine, context, request.workload, self._channel.send)
             prefill, decode = trial.run(request)
         return TrialFinished(prefill=prefill, decode=decode)
-
-
-def _devices(context: Context) -> tuple[DeviceMemory, ...]:
-    """Return what ``context`` holds; an engine that cannot say costs no trial."""
-    try:
-        return context.devices()
-    except EngineFailure as failure:
-        if failure.error.code != NO_BREAKDOWN:
-            raise
-        return ()
 
 
 def _bug(error: Exception) -> Failed:

@@ -3177,6 +3177,10 @@
         <translation>并行序列</translation>
     </message>
     <message>
+        <source>How devices share the model</source>
+        <translation>设备如何分担模型</translation>
+    </message>
+    <message>
         <source>Share of each device</source>
         <translation>各设备的份额</translation>
     </message>

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from app.domain.settings import FlashAttn, LoadMode, Settings, Switch
+from app.domain.settings import FlashAttn, LoadMode, Settings, SplitMode, Switch
 from app.domain.sweep import Goal
 from app.store import Profile
 
@@ -20,6 +20,7 @@ FULL = Settings(
     load_mode=LoadMode.NONE,
     devices=("CUDA0", "CUDA1"),
     n_seq_max=4,
+    split_mode=SplitMode.ROW,
     tensor_split="3,1",
     offload_kqv=Switch.OFF,
     op_offload=Switch.OFF,

@@ -86,6 +86,14 @@ def test_a_split_is_a_list_of_whole_numbers() -> None:
             parse_pins([f"tensor_split={wrong}"], None)
 
 
+def test_split_modes() -> None:
+    """The four of llama.cpp; ``tensor`` without flash attention is refused before a load."""
+    assert parse("--split-mode", "row").split_mode == "row"
+    assert parse().split_mode == "layer"
+    with pytest.raises(UsageProblem, match="flash attention"):
+        parse("--split-mode", "tensor", "--flash-attn", "off")
+
+
 def test_expert_layers_are_bounded_by_the_model() -> None:
     """More than every block is a slip of the finger; every block is not."""
     assert parse("--n-cpu-moe", "32").n_cpu_moe == 32

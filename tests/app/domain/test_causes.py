@@ -59,6 +59,16 @@ from app.domain.outcome import Outcome
             "unsupported_model",
         ),
         (
+            "llama_model_load: error loading model: device CUDA0 does not support split buffers",
+            Outcome.UNSUPPORTED,
+            "no_split_buffers",
+        ),
+        (
+            "LLAMA_SPLIT_MODE_TENSOR not implemented for architecture 'mamba'",
+            Outcome.UNSUPPORTED,
+            "no_tensor_split",
+        ),
+        (
             "llama_init_from_model: quantized V cache requires flash_attn to be enabled",
             Outcome.UNSUPPORTED,
             "needs_flash_attn",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.domain.settings import Settings
+from app.domain.settings import Settings, SplitMode
 from app.estimate.ceiling import ceiling_tok_s, token_bytes
 from app.estimate.profile import FormulaDevice
 from tests.fakes.shapes import a_spec, dense_tensors, moe_tensors
@@ -41,6 +41,16 @@ def test_only_used_experts_are_read() -> None:
     ruled = Settings(n_gpu_layers=99, override_tensor="exps=CPU")
     assert token_bytes(spec, ruled, (GPU,)) == pytest.approx(read, abs=spec.n_layer)
     assert read["host"] == pytest.approx(experts / 4, abs=4)
+
+
+def test_devices_that_share_each_layer_have_no_sum() -> None:
+    """They read at the same time: no bytes, and so no speed; one device of several is itself."""
+    pair = (GPU, FormulaDevice(name="CUDA1", split=1.0))
+    for mode in (SplitMode.ROW, SplitMode.TENSOR):
+        assert token_bytes(DENSE, Settings(n_gpu_layers=99, split_mode=mode), pair) == {}
+    alone = token_bytes(DENSE, Settings(n_gpu_layers=99), (GPU,))
+    only = token_bytes(DENSE, Settings(n_gpu_layers=99, split_mode=SplitMode.NONE), pair)
+    assert only == {**alone, "CUDA1": 0}
 
 
 def test_devices_work_one_after_the_other() -> None:

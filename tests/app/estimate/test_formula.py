@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.model import ModelSpec
-from app.domain.settings import KV_TYPES, FlashAttn, Settings, Switch
+from app.domain.settings import KV_TYPES, FlashAttn, Settings, SplitMode, Switch
 from app.estimate.formula import Formula
 from app.estimate.profile import FormulaDevice
 from tests.fakes.shapes import a_spec, dense_tensors, moe_tensors
@@ -38,6 +38,7 @@ settings = st.builds(
     n_seq_max=st.integers(1, 4),
     tensor_split=st.sampled_from(["", "1", "0,1", "3,1", "1,9"]),
     override_tensor=st.sampled_from(["", "attn=CPU", r"blk\.[01]\.=CPU", "exps=CPU", ".=CPU"]),
+    split_mode=st.sampled_from(list(SplitMode)),
     offload_kqv=st.sampled_from(list(Switch)),
     op_offload=st.sampled_from(list(Switch)),
 )

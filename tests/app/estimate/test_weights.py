@@ -2,13 +2,14 @@
 
 import re
 
+import msgspec
 import pytest
 
 from app.domain.model import ModelSpec
-from app.domain.settings import Settings
+from app.domain.settings import Settings, SplitMode
 from app.domain.units import MIB
 from app.estimate.formula import Formula
-from app.estimate.profile import EngineProfile, FormulaDevice
+from app.estimate.profile import FormulaDevice
 from app.estimate.weights import HOST, layer_devices
 from tests.fakes.shapes import a_spec, dense_tensors, moe_tensors, tensor
 
@@ -160,8 +161,10 @@ def test_row_split_divides_matrices_and_nothing_else() -> None:
     spec = a_spec(n_layer=64, n_embd=5120, n_vocab=151936, n_head=64, n_head_kv=8, k_dim=128,
                   tensors=table)  # fmt: skip
     cards = tuple(FormulaDevice(name=f"CUDA{i}", split=1.0) for i in range(2))
-    settings = Settings(n_gpu_layers=65, n_ctx=8192, devices=("CUDA0", "CUDA1"))
-    first, second, host = Formula(spec, cards, EngineProfile(row_split=True)).estimate(settings)
+    settings = Settings(
+        n_gpu_layers=65, n_ctx=8192, devices=("CUDA0", "CUDA1"), split_mode=SplitMode.ROW
+    )
+    first, second, host = Formula(spec, cards).estimate(settings)
     assert (first.kv_cache_bytes, second.kv_cache_bytes) == (2048 * MIB, 0)
     assert (second.compute_bytes, second.output_bytes) == (0, 0)
     whole = spec.weights_bytes - (host.weights_bytes or 0)
@@ -175,11 +178,48 @@ def test_row_split_divides_matrices_and_nothing_else() -> None:
 def test_row_split_leaves_experts_whole() -> None:
     """Expert tensors are no plain matrices."""
     cards = tuple(FormulaDevice(name=f"CUDA{i}", split=1.0) for i in range(2))
-    parts = Formula(moe(), cards, EngineProfile(row_split=True)).estimate(
-        Settings(n_gpu_layers=5, devices=("CUDA0", "CUDA1"))
+    parts = Formula(moe(), cards).estimate(
+        Settings(n_gpu_layers=5, devices=("CUDA0", "CUDA1"), split_mode=SplitMode.ROW)
     )
     experts = sum(t.n_bytes for t in moe().tensors if "_exps" in t.name)
     assert (parts[0].weights_bytes or 0) - (parts[1].weights_bytes or 0) >= experts
+
+
+def test_tensor_split_divides_weights_and_cache_and_repeats_the_rest() -> None:
+    """Even shares whatever memory is free; vectors and compute buffers lie on every device."""
+    table = dense_tensors(n_layer=8, n_embd=512, n_vocab=8192, n_ff=2048, n_q=512, n_kv=256)
+    spec = a_spec(n_layer=8, n_embd=512, n_vocab=8192, n_head=8, n_head_kv=4, tensors=table)
+    cards = (FormulaDevice(name="CUDA0", split=3.0), FormulaDevice(name="CUDA1", split=1.0))
+    asked = Settings(n_gpu_layers=99, split_mode=SplitMode.TENSOR)
+    first, second, _ = Formula(spec, cards).estimate(asked)
+    (alone, _) = Formula(spec, cards[:1]).estimate(Settings(n_gpu_layers=99))
+    vectors = sum(t.n_bytes for t in table if len(t.shape) == 1)
+    assert first.weights_bytes == second.weights_bytes
+    assert 2 * (first.weights_bytes or 0) == pytest.approx((alone.weights_bytes or 0) + vectors)
+    assert 2 * (first.kv_cache_bytes or 0) == 2 * (second.kv_cache_bytes or 0)
+    assert 2 * (first.kv_cache_bytes or 0) == alone.kv_cache_bytes
+    assert first.compute_bytes == second.compute_bytes == alone.compute_bytes
+    uneven = msgspec.structs.replace(asked, tensor_split="3,1")
+    first, second, _ = Formula(spec, cards).estimate(uneven)
+    assert first.kv_cache_bytes == 3 * (second.kv_cache_bytes or 0)
+
+
+def test_tensor_split_divides_experts_on_devices() -> None:
+    """Unlike by rows; those that are kept in RAM are nobody's."""
+    cards = tuple(FormulaDevice(name=f"CUDA{i}", split=1.0) for i in range(2))
+    for kept in (0, 2):
+        asked = Settings(n_gpu_layers=99, n_cpu_moe=kept, split_mode=SplitMode.TENSOR)
+        first, second, _ = Formula(moe(), cards).estimate(asked)
+        assert first.weights_bytes == second.weights_bytes
+
+
+def test_split_mode_none_is_the_first_device() -> None:
+    """The other devices are not opened, whatever is to be split."""
+    cards = tuple(FormulaDevice(name=f"CUDA{i}", split=1.0) for i in range(2))
+    asked = Settings(n_gpu_layers=5, split_mode=SplitMode.NONE, tensor_split="1,9")
+    assert Formula(moe(), cards).estimate(asked) == Formula(moe(), cards[:1]).estimate(
+        Settings(n_gpu_layers=5)
+    )
 
 
 EXPERTS = r"blk\.(0|1)\.ffn_(up|down|gate)_exps"

@@ -83,6 +83,7 @@ def test_llama_server_says_every_setting() -> None:
         "--load-mode": "none",
         "--device": "CUDA0,CUDA1",
         "--parallel": "4",
+        "--split-mode": "row",
         "--tensor-split": "3,1",
         "--override-tensor": "attn_k=CPU,ffn_up=CUDA1",
     }

@@ -74,7 +74,7 @@ def test_koboldcpp_levels_and_batches() -> None:
     assert (document["quantkv"], document["batchsize"], document["moecpu"]) == (1, 1024, 3)
     odd = render(with_settings(n_ubatch=768, type_k="f16", type_v="q4_0"), "koboldcpp")
     assert json.loads(odd.text)["batchsize"] == 512
-    assert len(odd.notes) == 5
+    assert len(odd.notes) == 6
     assert any("split over the devices (3,1)" in n for n in odd.notes)
 
 

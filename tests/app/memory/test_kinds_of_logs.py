@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from app.domain.model import ModelSpec, RecurrentSpec
-from app.domain.settings import Settings
+from app.domain.settings import Settings, SplitMode
 from app.domain.units import MIB
 from app.estimate.formula import Formula
 from app.estimate.profile import EngineProfile, FormulaDevice
@@ -142,8 +142,8 @@ def test_row_split_leaves_cache_and_compute_on_the_first_card() -> None:
     table = dense_tensors(n_layer=10, n_embd=1024, n_vocab=8192, n_ff=4096, n_q=1024, n_kv=256)
     spec = a_spec(n_layer=10, n_embd=1024, n_vocab=8192, n_head=8, n_head_kv=2, k_dim=128,
                   tensors=table)  # fmt: skip
-    first, second, _ = Formula(spec, PAIR, EngineProfile(row_split=True)).estimate(
-        Settings(n_gpu_layers=99, n_ctx=4096)
+    first, second, _ = Formula(spec, PAIR).estimate(
+        Settings(n_gpu_layers=99, n_ctx=4096, split_mode=SplitMode.ROW)
     )
     assert (first.kv_cache_bytes, second.kv_cache_bytes) == (10 * 4 * MIB, 0)
     assert (second.compute_bytes or 0) == 0

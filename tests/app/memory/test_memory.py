@@ -6,7 +6,7 @@ import pytest
 from app.domain.errors import ErrorInfo
 from app.domain.machine import GpuKind, HostInfo
 from app.domain.memory import DeviceMemory, MemorySource, Verdict
-from app.domain.settings import LoadMode, Settings
+from app.domain.settings import LoadMode, Settings, SplitMode
 from app.domain.sweep import SearchDevice
 from app.domain.units import GIB, MIB
 from app.estimate.formula import Formula
@@ -249,3 +249,21 @@ def test_predicted_speed_counts_the_devices_that_are_used() -> None:
     alone = Settings(n_gpu_layers=29, devices=("CUDA1",))
     assert memory.token_bytes(alone).keys() == {"CUDA1", "host"}
     assert memory.predicted_tok_s(alone, {"CUDA1": 1000.0, "host": 50.0}) is not None
+
+
+@pytest.mark.parametrize("mode", [SplitMode.ROW, SplitMode.TENSOR])
+def test_what_devices_share_layer_by_layer_is_never_certain(mode: SplitMode) -> None:
+    """The engine counts them as one: open where it may fit, no where it cannot."""
+    second = msgspec.structs.replace(card(20 * GIB), id="CUDA1")
+    uncounted = ErrorInfo(code=NO_BREAKDOWN, message="Not counted.")
+    memory = Memory(QWEN25_7B, (card(20 * GIB), second), HOST, lambda _: uncounted)
+    asked = Settings(n_gpu_layers=99, n_ctx=4096, split_mode=mode)
+    found = memory.estimate(asked, exact=True)
+    assert (found.verdict, found.source, found.note) == (
+        Verdict.UNKNOWN, MemorySource.FORMULA, None
+    )  # fmt: skip
+    assert [d.device for d in found.devices] == ["CUDA0", "CUDA1", "host"]
+    more = msgspec.structs.replace(asked, n_ctx=1 << 20)
+    assert memory.estimate(more, exact=True).verdict is Verdict.DOES_NOT_FIT
+    alone = Memory(QWEN25_7B, (card(20 * GIB),), HOST)
+    assert alone.estimate(asked).verdict is Verdict.FITS

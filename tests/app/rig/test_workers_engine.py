@@ -14,7 +14,7 @@ from app.domain.events import RigEvent, TrialFinished, TrialProgress
 from app.domain.machine import GpuKind
 from app.domain.model import ModelSpec
 from app.domain.outcome import Outcome
-from app.domain.settings import LoadMode, Settings, Switch
+from app.domain.settings import LoadMode, Settings, SplitMode, Switch
 from app.domain.sweep import SearchHost
 from app.domain.trial import Trial, TrialRequest, Workload
 from app.domain.units import MIB
@@ -24,6 +24,7 @@ from app.memory.memory import formula_device
 from app.rig.planner import Planner
 from app.rig.process import Launch
 from app.rig.workers import WorkerRig
+from app.worker.protocol import NO_BREAKDOWN
 from tests.fakes.demo import demo_spec
 from tests.fakes.models import make_model
 from tests.fakes.rpc_device import rpc_device
@@ -370,6 +371,31 @@ def test_split_over_two_devices(device: str, tiny: ModelSpec) -> None:
             bad = rig.plan(msgspec.structs.replace(SMALL, devices=(first,), tensor_split="0,0"))
             assert isinstance(bad, ErrorInfo)
             assert bad.code == "bad_tensor_split"
+        finally:
+            rig.close()
+
+
+def test_other_split_modes_over_two_devices(device: str, tiny: ModelSpec) -> None:
+    """``none`` is the first device; ``tensor`` runs, uncounted; ``row`` is refused in words."""
+    with rpc_device() as second:
+        rig = rig_with(device, second, spec=tiny)
+        try:
+            both = tuple(d.id for d in rig.space().devices)
+            asked = msgspec.structs.replace(SMALL, n_gpu_layers=99, devices=both)
+            alone = msgspec.structs.replace(asked, split_mode=SplitMode.NONE)
+            assert run(rig, alone).effective.devices == both[:1]  # type: ignore[union-attr]
+            assert set(on_two(rig, split_mode=SplitMode.NONE)) == {both[0]}
+            shared = run(rig, msgspec.structs.replace(asked, split_mode=SplitMode.TENSOR))
+            assert (shared.outcome, shared.device_bytes) == (Outcome.OK, {})
+            uncounted = rig.plan(msgspec.structs.replace(asked, split_mode=SplitMode.TENSOR))
+            assert isinstance(uncounted, ErrorInfo)
+            assert uncounted.code == NO_BREAKDOWN
+            by_rows = msgspec.structs.replace(asked, split_mode=SplitMode.ROW)
+            refused = rig.plan(by_rows)
+            assert isinstance(refused, ErrorInfo)
+            assert refused.code == "no_split_buffers"
+            trial = run(rig, by_rows)
+            assert (trial.outcome, trial.error) == (Outcome.UNSUPPORTED, refused)
         finally:
             rig.close()
 

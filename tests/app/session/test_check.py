@@ -137,6 +137,15 @@ def test_overrides(tmp_path: Path, flags: str, n_cpu_moe: int, rules: str) -> No
     assert codes(found) == []
 
 
+@pytest.mark.parametrize("mode", ["none", "row", "tensor"])
+def test_split_modes_are_taken_as_written(tmp_path: Path, mode: str) -> None:
+    """``-sm`` is a setting like any other; llama.cpp's own fit does not know row and tensor."""
+    found = resolved(tmp_path, f"-ngl 9 -c 4096 -np 1 -sm {mode}")
+    assert (found.settings.split_mode, codes(found)) == (mode, [])
+    fitted = resolved(tmp_path, f"-c 4096 -np 1 --split-mode {mode}")
+    assert ("fitted_here" in codes(fitted)) is (mode == "none")
+
+
 def test_experts_of_a_dense_model(tmp_path: Path) -> None:
     """Nothing to keep back: said, and no setting of ours changes."""
     found = resolved(tmp_path, "-ngl 9 -c 4096 -np 1 -cmoe")
@@ -152,6 +161,8 @@ def test_experts_of_a_dense_model(tmp_path: Path) -> None:
         "-c -5",
         "-ub 0",
         "-ctk q3_k",
+        "-sm rows",
+        "-sm tensor -fa off",
         "-ctv q8_0 -fa off",
         "-dev CUDA7",
         "-lm odd",

@@ -1,12 +1,17 @@
 """Several devices: subsets, splits, and what the second card is worth. Two cards, recorded."""
 
 import msgspec
+import pytest
 
+from app.domain.errors import UsageProblem
+from app.domain.memory import MemoryEstimate
 from app.domain.outcome import Outcome
+from app.domain.settings import Settings, SplitMode
 from app.domain.sweep import SearchDevice, SearchHost, SearchModel, SweepRequest
 from app.domain.units import GIB, MIB
 from app.rig.replay import ReplayRig
 from app.rig.replay_file import FORMAT, Replay, ReplayPoint
+from app.sweep.plan import make_plan
 from tests.fakes.rigs import plan_for, search
 
 EVERYTHING = 33
@@ -120,6 +125,34 @@ def test_a_card_that_is_needed_is_worth_its_gain() -> None:
     assert len(result.recommended.settings.devices) == 2
     (worth,) = (r.data for r in result.reasons if r.code == "devices_worth")
     assert int(str(worth["change_pct"])) > 50
+
+
+def test_other_ways_to_share_only_when_pinned() -> None:
+    """No trial divides layers unasked; pinned, every one does, and the plan says the limits."""
+    rig = ReplayRig(cards(0.3, 2.0, fast_gib=4, slow_gib=4))
+    assert {t.request.settings.split_mode for t in search(rig).trials} == {SplitMode.LAYER}
+    request = SweepRequest(pinned={"split_mode": "tensor"})
+    assert "split_tensor" in plan_for(rig, request).notes
+    result = search(rig, request)
+    assert result.recommended is not None
+    assert {t.request.settings.split_mode for t in result.trials} == {SplitMode.TENSOR}
+    assert {t.request.settings.tensor_split for t in result.trials} == {""}
+
+
+def test_a_split_mode_that_the_engine_refuses_ends_before_a_load() -> None:
+    """Not in an answer for the CPU alone: in the engine's own words."""
+    rig, plan = ReplayRig(cards(0.3, 2.0, fast_gib=4, slow_gib=4)), None
+    why = "A device cannot divide matrices by rows (split_mode row)."
+
+    def fits(settings: Settings) -> MemoryEstimate:
+        need = rig.dry_run(settings)
+        refused = settings.split_mode is SplitMode.ROW and settings.n_gpu_layers > 0
+        return msgspec.structs.replace(need, note=why) if refused else need
+
+    with pytest.raises(UsageProblem) as caught:
+        plan = make_plan(SweepRequest(pinned={"split_mode": "row"}), rig.space(), fits)
+    assert plan is None
+    assert (caught.value.info.code, caught.value.info.message) == ("split_mode_refused", why)
 
 
 def test_equal_cards_keep_the_engine_s_split() -> None:

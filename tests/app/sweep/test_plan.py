@@ -99,6 +99,8 @@ def test_unrecorded_context_takes_the_next_recorded_one() -> None:
         ({"override_tensor": "exps=CUDA7"}, "unknown_buffer"),
         ({"n_ubatch": 4096}, "ubatch_over_batch"),
         ({"type_v": "q8_0", "flash_attn": "off"}, "v_needs_flash_attn"),
+        ({"split_mode": "rows"}, "bad_pin"),
+        ({"split_mode": "tensor", "flash_attn": "off"}, "tensor_split_without_flash_attn"),
     ],
 )
 def test_bad_pins(pinned: dict[str, int | str], code: str) -> None:
