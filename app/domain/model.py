@@ -114,6 +114,11 @@ class ModelSpec(Record, frozen=True, kw_only=True):
         return round(8 * self.weights_bytes / n_weights, 2) if n_weights else None
 
     @property
+    def expert_bytes(self) -> int:
+        """Size of all experts' tensors."""
+        return sum(tensor.n_bytes for tensor in self.tensors if "exps." in tensor.name)
+
+    @property
     def max_gpu_layers(self) -> int:
         """Everything on the GPU: the blocks and the output layer."""
         return self.n_layer + 1

@@ -102,6 +102,8 @@ class SearchModel(Record, frozen=True, kw_only=True):
         name: What the file calls it.
         n_layer: Repeating blocks.
         n_expert: Experts per layer, 0 = dense.
+        n_expert_used: Experts used per token.
+        expert_bytes: Size of all experts' tensors.
         n_ctx_train: Context length the model was trained for, tokens.
         file_bytes: Size of all its files.
         quant: File type such as ``Q4_K_M``, when stated.
@@ -111,6 +113,8 @@ class SearchModel(Record, frozen=True, kw_only=True):
     name: str
     n_layer: int
     n_expert: int = 0
+    n_expert_used: int = 0
+    expert_bytes: int = 0
     n_ctx_train: int | None = None
     file_bytes: int
     quant: str | None = None

@@ -141,6 +141,8 @@ class WorkerRig:
                 name=model.name,
                 n_layer=model.n_layer,
                 n_expert=model.n_expert,
+                n_expert_used=model.n_expert_used,
+                expert_bytes=model.expert_bytes,
                 n_ctx_train=model.n_ctx_train,
                 file_bytes=model.file_bytes,
                 quant=model.ftype,

@@ -334,10 +334,13 @@ def _check_size(request: SweepRequest, space: SearchSpace) -> tuple[str, ...]:
 
 
 def streamed_tok_s(space: SearchSpace, over_bytes: int) -> float:
-    """Return the tokens per second that reading ``over_bytes`` for each one leaves, at most.
+    """Return the tokens per second that reading what is missing of ``over_bytes`` leaves, at most.
 
-    The file's rate is that of the expected load. Of experts only the active ones are read: then
-    it may be faster.
+    The file's rate is that of the expected load. Every token needs all but the experts, so these
+    are what is missing first; of them it reads only the share it uses.
     """
-    bytes_s = space.model.file_bytes / max(space.load_s, 0.1)
-    return bytes_s / over_bytes
+    model = space.model
+    bytes_s = model.file_bytes / max(space.load_s, 0.1)
+    experts = min(over_bytes, model.expert_bytes)
+    used = (model.n_expert_used or model.n_expert) / max(model.n_expert, 1)
+    return bytes_s / (over_bytes - experts + experts * used)

@@ -10,7 +10,7 @@ from app.domain.sweep import BUDGETS, BudgetName, Goal, SweepPlan, SweepRequest
 from app.domain.units import GIB
 from app.rig.replay import ReplayRig
 from app.rig.simulated import SimulatedRig
-from app.sweep.plan import make_plan
+from app.sweep.plan import make_plan, streamed_tok_s
 from tests.fakes.rigs import GOLDEN, machine, plan_for, point, replay, search
 
 
@@ -131,6 +131,22 @@ def test_only_quantised_caches_need_flash_attention() -> None:
 def test_model_larger_than_the_machine() -> None:
     """A model larger than RAM and VRAM together is refused before anything loads."""
     assert refused(SweepRequest(), layer_bytes=4 * GIB) == "model_too_large"
+
+
+def test_of_experts_only_those_a_token_uses_are_streamed() -> None:
+    """4 of 64: a sixteenth of what is missing is read per token, as far as it is theirs."""
+    space = SimulatedRig(machine(layer_bytes=4 * GIB)).space()
+    dense, n_bytes = space.model, space.model.file_bytes
+    moe = msgspec.structs.replace(
+        dense, n_expert=64, n_expert_used=4, expert_bytes=n_bytes * 9 // 10
+    )
+    over = n_bytes // 2
+    slow = streamed_tok_s(space, over)
+    fast = streamed_tok_s(msgspec.structs.replace(space, model=moe), over)
+    assert fast == pytest.approx(16 * slow)
+    # all experts and half of the rest are missing
+    most = streamed_tok_s(msgspec.structs.replace(space, model=moe), n_bytes * 95 // 100)
+    assert most == pytest.approx(slow * 0.5 / (0.9 / 16 + 0.05))
 
 
 def test_a_model_larger_than_the_machine_if_insisted() -> None:
