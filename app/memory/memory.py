@@ -137,7 +137,8 @@ class Memory:
         """
         if not self._around.devices:
             return 0
-        if self.is_unread(settings):
+        full = msgspec.structs.replace(settings, n_gpu_layers=self.spec.max_gpu_layers)
+        if self.is_unread(settings) or _is_shared(full, self._formula.estimate(full)):
             return None
         name, high = "n_gpu_layers", self.spec.max_gpu_layers
         found = self._search(name, settings, 0, high, exact=exact)
@@ -234,7 +235,7 @@ class Memory:
             parts, errors = with_compute(parts, engine), dict.fromkeys(errors, 0)
         judgement = self._judge(parts, settings, errors)
         note = judgement.note
-        if settings.is_divided and sum(p.device != HOST for p in parts) > 1:
+        if _is_shared(settings, parts):
             # its shares are never counted by the engine: too much already, or not known
             return MemoryEstimate(
                 devices=tuple(_at_least(d) for d in judgement.devices),
@@ -314,6 +315,11 @@ class Memory:
 
 def _refused(source: MemorySource, why: str) -> MemoryEstimate:
     return MemoryEstimate(devices=(), source=source, verdict=Verdict.DOES_NOT_FIT, note=why)
+
+
+def _is_shared(settings: Settings, parts: tuple[DeviceMemory, ...]) -> bool:
+    """Whether several devices work on each layer, which the engine counts as one device."""
+    return settings.is_divided and sum(part.device != HOST for part in parts) > 1
 
 
 def _at_least(device: DeviceMemory) -> DeviceMemory:

@@ -263,6 +263,7 @@ def test_what_devices_share_layer_by_layer_is_never_certain(mode: SplitMode) -> 
         Verdict.UNKNOWN, MemorySource.FORMULA, None
     )  # fmt: skip
     assert [d.device for d in found.devices] == ["CUDA0", "CUDA1", "host"]
+    assert memory.max_n_gpu_layers(asked) is None
     more = msgspec.structs.replace(asked, n_ctx=1 << 20)
     assert memory.estimate(more, exact=True).verdict is Verdict.DOES_NOT_FIT
     alone = Memory(QWEN25_7B, (card(20 * GIB),), HOST)
