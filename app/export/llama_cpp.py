@@ -25,6 +25,17 @@ _NOT_IN_BENCH = {"n_ctx", "n_threads_batch", "n_seq_max"}
 _NOT_IN_BINDING = {"bf16": "30"}
 
 
+_LOAD_BACKENDS = """\
+# A build with loadable backends (RigTune's engine) starts with none: they are loaded here.
+# The usual wheel has them built in and skips this.
+lib = pathlib.Path(llama_cpp.llama_cpp._base_path)
+ggml = ctypes.CDLL(str(lib / "ggml.dll")) if os.name == "nt" else llama_cpp.llama_cpp._lib
+if not ggml.ggml_backend_reg_count():
+    folders = (lib, lib.parents[1] / "bin")
+    folder = next(f for f in folders if any(f.glob("*ggml-cpu*")))
+    ggml.ggml_backend_load_all_from_path(str(folder).encode())"""
+
+
 def llama_server(profile: Profile, *, windows: bool) -> Exported:
     """Return the ``llama-server`` command with every setting explicit and nothing fitted."""
     arguments = ["llama-server", "--model", profile.model_path]
@@ -107,13 +118,15 @@ def llama_cpp_python(profile: Profile) -> Exported:
     notes = [*lost_placement(profile), *lost_overrides(profile), *lost_drafts(profile)]
     if settings.n_seq_max > 1:
         notes.append(f"It answers one request at a time, not {settings.n_seq_max}.")
-    imports = ["import llama_cpp"]
+    imports = ["import ctypes", "import os", "import pathlib", "", "import llama_cpp"]
     if not settings.n_threads:
         imports.append("import psutil")
     lines = [
         f"# {heading(profile)}",
         *(f"# {one_line(note)}" for note in notes),
         *imports,
+        "",
+        _LOAD_BACKENDS,
         "",
         "llm = llama_cpp.Llama(",
         *(f"    {name}={value}," for name, value in values.items()),
