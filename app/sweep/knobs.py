@@ -55,6 +55,8 @@ def reps(s: Search) -> tuple[int, int]:
 
 def screen_reps(s: Search) -> tuple[int, int]:
     """Return repetitions of a look with an empty cache."""
+    if s.is_crawling:
+        return (1, 1)
     return (2, 3) if s.is_quick else (3, 5)
 
 
@@ -148,6 +150,8 @@ def _tune_ubatch(s: Search, at: Settings, known: Settings) -> Asking[Settings]:
     point = s.point(known)
     if s.request_is_pinned("n_ubatch") or point is None or point.request is None:
         return at
+    if s.is_crawling:
+        return at  # a prompt as short as its looks have is one batch anyway
     best = at
     for n in ubatches(at):
         bound = prefill_share(s, point) * (1 - at.n_ubatch / n)

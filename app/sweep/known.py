@@ -8,7 +8,7 @@ from app.domain.outcome import OUTCOMES
 from app.domain.settings import FlashAttn, LoadMode, Settings
 from app.domain.sweep import BUDGETS, BudgetName, SweepPlan
 from app.domain.trial import Trial, Workload
-from app.sweep.cost import affordable, fastest
+from app.sweep.cost import affordable, fastest, timed_s
 from app.sweep.kin import share_decode
 from app.sweep.ladder import Bounds, Fits, Rung, expert_ladder, layer_ladder, rung_of
 from app.sweep.line import straighten
@@ -42,6 +42,7 @@ class Known:
         self.budget = BUDGETS[plan.request.budget]
         self.is_quick = plan.request.budget is BudgetName.QUICK
         self.is_thorough = plan.request.budget is BudgetName.THOROUGH
+        self._part_s = self.budget.max_s / (QUICK_PARTS if self.is_quick else PARTS)
         self.demand: Demand = demand(plan)
         self.layers: tuple[Rung, ...] = layer_ladder(plan.request, plan.space)
         self.experts: tuple[Rung, ...] = expert_ladder(plan.request, plan.space)
@@ -114,16 +115,25 @@ class Known:
     @property
     def workload(self) -> Workload:
         """What a trial times: the plan's, made cheaper where the first probe was slow."""
-        for trial in self.trials:
-            if trial.request.stage == PROBE_STAGE and usable(trial):
-                speed = fastest(trial)
-                limit_s = self.budget.max_s / (QUICK_PARTS if self.is_quick else PARTS)
-                return affordable(self.plan.workload, speed, limit_s)
-        return self.plan.workload
+        probe, planned = self._probe(), self.plan.workload
+        return affordable(planned, fastest(probe), self._part_s) if probe else planned
+
+    @property
+    def is_crawling(self) -> bool:
+        """Whether the CPU alone takes too long for even the cheapest workload, with little time."""
+        probe = self._probe() if self.is_quick else None
+        if probe is None or probe.request.settings.devices:
+            return False
+        return timed_s(self.workload, fastest(probe), 3) > self._part_s
+
+    def _probe(self) -> Trial | None:
+        return next((t for t in self.trials if t.request.stage == PROBE_STAGE and usable(t)), None)
 
     @property
     def screen(self) -> Workload:
-        """The cheap workload: empty cache, short answer."""
+        """The cheap workload: empty cache, short answer; as short as the probe where it crawls."""
+        if self.is_crawling and (probe := self._probe()):
+            return probe.request.workload
         n_gen = min(SCREEN_GEN, self.workload.n_gen)
         return msgspec.structs.replace(self.workload, depth=0, n_gen=n_gen)
 

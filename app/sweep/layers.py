@@ -20,11 +20,18 @@ CPU_REFERENCE_S = 60.0  # the CPU reference runs when it is expected to take no 
 BEND_FRAC = 0.03  # a rung this much slower than the line through smaller ones is suspicious
 MAX_BISECTIONS = 6
 PROBE = Workload(n_prompt=64, n_gen=16, depth=0)
+SHORT_PROBE = Workload(n_prompt=16, n_gen=4, depth=0)
 
 
 def probe(s: Search, settings: Settings) -> Asking[None]:
-    """Time a few tokens first: the search shrinks its workload where a pass takes too long."""
-    yield from s.ask(PROBE_STAGE, settings, workload=probe_workload(s), reps=(1, 1), max_s=1)
+    """Time a few tokens first: the search shrinks its workload where a pass takes too long.
+
+    With little time on the CPU these are fewer still: on a slow machine they took all of it.
+    """
+    is_short = s.is_quick and not settings.devices
+    workload = SHORT_PROBE if is_short else PROBE
+    workload = msgspec.structs.replace(workload, n_seq=s.plan.workload.n_seq)
+    yield from s.ask(PROBE_STAGE, settings, workload=workload, reps=(1, 1), max_s=1)
 
 
 def auto_fit(s: Search, base: Settings) -> Asking[Point | None]:

@@ -244,6 +244,9 @@ def _on_cpu(s: Search, base: Settings) -> Asking[None]:
     at = layers.cpu_settings(base)
     if s.point(at) is None:
         yield from layers.probe(s, at)
+    if s.is_crawling:
+        # there is time for one measurement: let it be that of the best thread count
+        at = yield from knobs.tune_threads(s, at)
     point = yield from s.measure("cpu", at, essential=True)
     if point is not None and point.is_clean:
         yield from knobs.tune(s, at, has_cpu_part=True)

@@ -278,7 +278,7 @@ class Engine:
         params.n_gpu_layers = settings.n_gpu_layers
         if shares is not None:
             params.tensor_split = shares
-        params.split_mode = parameters.SPLIT_MODES[settings.split_mode]
+        params.split_mode = parameters.split_mode(settings, len(handles))
         params.load_mode = parameters.LOAD_MODE[settings.load_mode]
         params.progress_callback = callback
         params.no_alloc = no_alloc

@@ -16,7 +16,7 @@ from app.worker.native import llama
 
 _FLASH_ATTN = {FlashAttn.AUTO: -1, FlashAttn.OFF: 0, FlashAttn.ON: 1}
 LOAD_MODE = {LoadMode.NONE: 0, LoadMode.MMAP: 1}
-SPLIT_MODES = {SplitMode.NONE: 0, SplitMode.LAYER: 1, SplitMode.ROW: 2, SplitMode.TENSOR: 3}
+_SPLIT_MODES = {SplitMode.NONE: 0, SplitMode.LAYER: 1, SplitMode.ROW: 2, SplitMode.TENSOR: 3}
 # expert tensors, as llama.cpp's --n-cpu-moe names them (common/common.h)
 _EXPERTS = r"blk\.({layers})\.ffn_(up|down|gate|gate_up)_(ch|)exps"
 
@@ -75,6 +75,11 @@ def physical_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         logical = len(os.sched_getaffinity(0))
     return max(1, min(psutil.cpu_count(logical=False) or logical, logical))
+
+
+def split_mode(settings: Settings, n_devices: int) -> int:
+    """Return llama.cpp's number of the split mode; no device shares nothing, which it refuses."""
+    return _SPLIT_MODES[settings.split_mode if n_devices else SplitMode.LAYER]
 
 
 def split_shares(tensor_split: str) -> ctypes.Array[ctypes.c_float] | None:

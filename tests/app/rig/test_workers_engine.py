@@ -390,6 +390,8 @@ def test_other_split_modes_over_two_devices(device: str, tiny: ModelSpec) -> Non
             uncounted = rig.plan(msgspec.structs.replace(asked, split_mode=SplitMode.TENSOR))
             assert isinstance(uncounted, ErrorInfo)
             assert uncounted.code == NO_BREAKDOWN
+            in_ram = msgspec.structs.replace(SMALL, split_mode=SplitMode.TENSOR)
+            assert run(rig, in_ram).outcome is Outcome.OK
             by_rows = msgspec.structs.replace(asked, split_mode=SplitMode.ROW)
             refused = rig.plan(by_rows)
             assert isinstance(refused, ErrorInfo)

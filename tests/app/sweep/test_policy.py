@@ -221,6 +221,16 @@ class SoftwareDevice(SimulatedRig):
         return msgspec.structs.replace(space, devices=(device,))
 
 
+@pytest.mark.parametrize("layer_ms", [8.0, 12.0, 20.0])
+def test_a_slow_machine_still_gets_its_best_thread_count(layer_ms: float) -> None:
+    """Where three minutes hold one measurement, looks of a few tokens choose what it measures."""
+    slow = machine(cpu_layer_ms=layer_ms, prefill_cpu_ms=layer_ms / 25, smt_frac=1.3, seed=3)
+    result = search(NoDevice(slow), SweepRequest(budget=BudgetName.QUICK))
+    assert result.recommended is not None
+    assert result.recommended.settings.n_threads == 16
+    assert result.measured_s <= BUDGETS[BudgetName.QUICK].max_s
+
+
 def test_software_device_has_to_prove_itself() -> None:
     """The CPU is tuned first; a slow software device costs one short look."""
     rig = SoftwareDevice(machine(gpu_layer_ms=60.0, prefill_gpu_ms=50.0))
