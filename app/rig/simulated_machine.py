@@ -15,7 +15,7 @@ from app.domain.record import Record
 from app.domain.settings import KV_TYPES, FlashAttn, LoadMode, Settings
 from app.domain.sweep import SearchDevice, SearchHost, SearchModel, SearchSpace
 from app.domain.units import GIB, MIB
-from app.rig.virtual import Truth
+from app.rig.virtual import Truth, scenario_key
 
 DEVICE = "gpu0"
 EXPERT_TIME = 0.55  # of a CPU block's decode: its active experts alone
@@ -210,7 +210,7 @@ class SimulatedMachine(Record, frozen=True, kw_only=True):
         return float(best / (n / self.cores) ** self.thread_power)
 
     def _disturbance(self, settings: Settings, depth: int, nth: int) -> tuple[float, str | None]:
-        rng = random.Random(f"{self.seed}/disturb/{settings!r}/{depth}/{nth}")  # noqa: S311 - a scenario, not a secret
+        rng = random.Random(f"{self.seed}/disturb/{scenario_key(settings)}/{depth}/{nth}")  # noqa: S311 - a scenario, not a secret
         if rng.random() >= self.disturbed_frac:
             return 1.0, None
         return 1 + rng.uniform(0.1, 0.5), "another program used the GPU"

@@ -4,13 +4,14 @@ import msgspec
 import pytest
 
 from app.domain.outcome import Outcome
-from app.domain.settings import FlashAttn, Settings
+from app.domain.settings import FlashAttn, Settings, SplitMode
 from app.domain.sweep import SweepRequest
 from app.domain.trial import TrialRequest, Workload
 from app.domain.units import GIB, MIB
 from app.rig.replay import ReplayRig
 from app.rig.simulated import SimulatedRig
 from app.rig.simulated_machine import random_machine
+from app.rig.virtual import scenario_key
 from tests.fakes.rigs import machine, run_one
 
 REQUEST = TrialRequest(
@@ -81,3 +82,12 @@ def test_dump_replays_the_same() -> None:
         assert theirs is not None
         assert theirs.device_bytes == ours.device_bytes
         assert theirs.decode_tok_s == pytest.approx(ours.decode_tok_s, rel=1e-3)
+
+
+def test_a_setting_that_came_later_draws_no_other_noise() -> None:
+    """Scenarios stay what they were: only a value that is no default seeds its own."""
+    plain = Settings(n_gpu_layers=3)
+    assert "split_mode" not in scenario_key(plain)
+    by_rows = msgspec.structs.replace(plain, split_mode=SplitMode.ROW)
+    assert scenario_key(by_rows).startswith(scenario_key(plain)[:-1])
+    assert scenario_key(by_rows) != scenario_key(plain)
