@@ -32,6 +32,9 @@ def load_backends(engine_dir: str | None) -> None:
     Depending on the build they lie beside libllama or in ``site-packages/bin``. Exactly one
     folder is loaded: two would register each device twice. Modules that came apart (CUDA) come
     first, as they would from one folder: of two backends for a card the first one serves.
+
+    Raises:
+        EngineFailure: The user's folder holds none.
     """
     for module in () if engine_dir else engine_addons():
         # Windows looks for what a module needs (CUDA's run time) in the folders of PATH
@@ -43,6 +46,10 @@ def load_backends(engine_dir: str | None) -> None:
         if any(folder.glob("*ggml-cpu*")):
             native.load_backends(str(folder).encode())
             break
+    if engine_dir and not native.reg_count():
+        message = f"The libraries in {engine_dir} cannot be used: no ggml backend lies beside them."
+        hint = "Name the folder that holds libllama and ggml's backends (libggml-cpu and so on)."
+        raise EngineFailure(Outcome.LOAD_FAILED, "engine_unusable", message, hint)
     llama.llama_backend_init()
 
 

@@ -1,5 +1,6 @@
 """The worker rig with the real engine: the demo model, and a CPU-backed RPC device."""
 
+import importlib.util
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -347,6 +348,21 @@ def test_remote_device_that_is_not_there_is_a_problem() -> None:
     with pytest.raises(EnvironmentProblem) as caught:
         planner.engine()
     assert caught.value.info.code == "remote_unreachable"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="libraries are named otherwise there")
+def test_an_engine_without_backends_is_named(tmp_path: Path) -> None:
+    """--engine-dir at the libraries alone: said at once, not as a model that does not load."""
+    found = importlib.util.find_spec("llama_cpp")
+    assert found is not None
+    assert found.origin is not None
+    for library in (Path(found.origin).parent / "lib").iterdir():
+        if library.name.partition(".")[0] in {"libllama", "libggml", "libggml-base"}:
+            (tmp_path / library.name).symlink_to(library)
+    with pytest.raises(EnvironmentProblem) as caught:
+        Planner(Launch(engine_dir=str(tmp_path)), "").engine()
+    assert caught.value.info.code == "engine_unusable"
+    assert str(tmp_path) in caught.value.info.message
 
 
 def on_two(rig: WorkerRig, **changes: object) -> dict[str, int]:
