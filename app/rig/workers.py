@@ -135,19 +135,15 @@ class WorkerRig:
         Raises:
             EnvironmentProblem: No worker can be had.
         """
-        model = self._model
+        spec = self._model
+        model = SearchModel(
+            name=spec.name, n_layer=spec.n_layer, n_ctx_train=spec.n_ctx_train,
+            n_expert=spec.n_expert, n_expert_used=spec.n_expert_used,
+            expert_bytes=spec.expert_bytes, file_bytes=spec.file_bytes,
+            quant=spec.ftype, bits_per_weight=spec.bits_per_weight,
+        )  # fmt: skip
         return SearchSpace(
-            model=SearchModel(
-                name=model.name,
-                n_layer=model.n_layer,
-                n_expert=model.n_expert,
-                n_expert_used=model.n_expert_used,
-                expert_bytes=model.expert_bytes,
-                n_ctx_train=model.n_ctx_train,
-                file_bytes=model.file_bytes,
-                quant=model.ftype,
-                bits_per_weight=model.bits_per_weight,
-            ),
+            model=model,
             host=self._host,
             devices=self._search_devices(),
             load_s=self._load_s or 1 + model.file_bytes / _LOAD_BYTES_S,
