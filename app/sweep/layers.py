@@ -55,6 +55,7 @@ def auto_fit_settings(s: Search, base: Settings) -> Settings | None:
         n_threads_batch=0,
         load_mode=default.load_mode,
         override_tensor=default.override_tensor,
+        split_mode=default.split_mode,
     )
     free = SweepRequest()
     space = s.plan.space

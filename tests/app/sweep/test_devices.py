@@ -135,8 +135,12 @@ def test_other_ways_to_share_only_when_pinned() -> None:
     assert "split_tensor" in plan_for(rig, request).notes
     result = search(rig, request)
     assert result.recommended is not None
-    assert {t.request.settings.split_mode for t in result.trials} == {SplitMode.TENSOR}
-    assert {t.request.settings.tensor_split for t in result.trials} == {""}
+    assert result.recommended.settings.split_mode is SplitMode.TENSOR
+    fit = [t.request.settings.split_mode for t in result.trials if t.request.stage == "auto_fit"]
+    assert set(fit) == {SplitMode.LAYER}  # llama.cpp's own
+    others = [t.request.settings for t in result.trials if t.request.stage != "auto_fit"]
+    assert {s.split_mode for s in others} == {SplitMode.TENSOR}
+    assert {s.tensor_split for s in others} == {""}
 
 
 def test_a_split_mode_that_the_engine_refuses_ends_before_a_load() -> None:
