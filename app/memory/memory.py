@@ -13,6 +13,7 @@ from app.domain.model import ModelSpec
 from app.domain.settings import LoadMode, Settings
 from app.domain.sweep import SearchDevice
 from app.estimate.ceiling import ceiling_tok_s, token_bytes
+from app.estimate.divided import is_divided
 from app.estimate.formula import Formula
 from app.estimate.profile import DEFAULT_PROFILE, EngineProfile, FormulaDevice
 from app.estimate.refusal import refusal
@@ -137,10 +138,10 @@ class Memory:
         """
         if not self._around.devices:
             return 0
-        full = msgspec.structs.replace(settings, n_gpu_layers=self.spec.max_gpu_layers)
-        if self.is_unread(settings) or _is_shared(full, self._formula.estimate(full)):
-            return None
         name, high = "n_gpu_layers", self.spec.max_gpu_layers
+        full = msgspec.structs.replace(settings, n_gpu_layers=high)
+        if self.is_unread(settings) or is_divided(full, self._formula.used(full)):
+            return None
         found = self._search(name, settings, 0, high, exact=exact)
         n_devices = len(settings.devices or self._around.devices)
         if n_devices > 1:
@@ -235,7 +236,7 @@ class Memory:
             parts, errors = with_compute(parts, engine), dict.fromkeys(errors, 0)
         judgement = self._judge(parts, settings, errors)
         note = judgement.note
-        if _is_shared(settings, parts):
+        if is_divided(settings, self._formula.used(settings)):
             # its shares are never counted by the engine: too much already, or not known
             return MemoryEstimate(
                 devices=tuple(_at_least(d) for d in judgement.devices),
@@ -315,11 +316,6 @@ class Memory:
 
 def _refused(source: MemorySource, why: str) -> MemoryEstimate:
     return MemoryEstimate(devices=(), source=source, verdict=Verdict.DOES_NOT_FIT, note=why)
-
-
-def _is_shared(settings: Settings, parts: tuple[DeviceMemory, ...]) -> bool:
-    """Whether several devices work on each layer, which the engine counts as one device."""
-    return settings.is_divided and sum(part.device != HOST for part in parts) > 1
 
 
 def _at_least(device: DeviceMemory) -> DeviceMemory:

@@ -189,10 +189,9 @@ def _context(options: dict[str, str], space: SearchSpace) -> int:
 
 
 def _choice(options: dict[str, str], name: str, default: str) -> str:
-    value, allowed = options.get(name, default), _INFO[name].choices
-    if value not in allowed:
-        raise _bad(name, value, f"Allowed: {', '.join(allowed)}.")
-    return value
+    if (value := options.get(name, default)) in _INFO[name].choices:
+        return value
+    raise _bad(name, value, f"Allowed: {', '.join(_INFO[name].choices)}.")
 
 
 def _load_mode(options: dict[str, str], notes: list[Reason]) -> LoadMode:
