@@ -1,5 +1,6 @@
 """What is known of one search, as its list of trials says it."""
 
+from collections.abc import Callable
 from typing import Self
 
 import msgspec
@@ -9,6 +10,7 @@ from app.domain.settings import FlashAttn, LoadMode, Settings
 from app.domain.sweep import BUDGETS, BudgetName, SweepPlan
 from app.domain.trial import Trial, Workload
 from app.sweep.cost import affordable, fastest, timed_s
+from app.sweep.expert_line import ExpertLine, expert_line
 from app.sweep.kin import share_decode
 from app.sweep.ladder import Bounds, Fits, Rung, expert_ladder, layer_ladder, rung_of
 from app.sweep.line import straighten
@@ -256,7 +258,22 @@ class Known:
             self.demand,
             rung_bytes,
             self.cpu_decode_s(),
+            self._expert_line(rung_bytes) if ladder is self.experts else None,
         )
+
+    def _expert_line(self, rung_bytes: Callable[[int], int | None]) -> ExpertLine | None:
+        """Return what experts in RAM cost, where the trials tell."""
+        n_blocks = self.plan.space.model.n_layer
+        index = {rung: i for i, rung in enumerate(self.experts)}
+        ends = [index.get(Rung(n_gpu_layers=n, n_cpu_moe=n_blocks)) for n in (n_blocks, n_blocks + 1)]
+        sizes = [None if i is None else rung_bytes(i) for i in ends]
+        if sizes[0] is None or sizes[1] is None:
+            return None
+        output_bytes = sizes[1] - sizes[0]
+        block_bytes = (self.plan.space.model.file_bytes - output_bytes) / n_blocks
+        if block_bytes <= 0:
+            return None
+        return expert_line(self.points().values(), n_blocks, output_bytes / block_bytes)
 
     def cpu_decode_s(self) -> float | None:
         """Return the CPU's seconds per generated token in an empty context, if timed."""

@@ -188,7 +188,7 @@ class Search(Known):
         if not is_disturbed(trial) or self.stays_hot():
             return False
         best = self.best()
-        if best is None or not usable(trial) or trial.request.workload == self.screen:
+        if best is None or not usable(trial) or not trial.request.workload.depth:
             return True  # what a look says is carried over to other placements
         prefill_s, decode_s = fastest(trial)
         time_s = self.demand.n_prompt * prefill_s + self.demand.n_gen * decode_s

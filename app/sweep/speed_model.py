@@ -13,6 +13,7 @@ import msgspec
 
 from app.domain.record import Record
 from app.domain.settings import FlashAttn, LoadMode, Settings
+from app.sweep.expert_line import ExpertLine
 from app.sweep.kin import kin_of
 from app.sweep.ladder import Rung, rung_of
 from app.sweep.points import Demand, Point
@@ -42,6 +43,7 @@ class SpeedModel:
         need: Demand,
         rung_bytes: Callable[[int], int | None],
         cpu_decode_s: float | None = None,
+        line: ExpertLine | None = None,
     ) -> None:
         """Fit the points with a speed that lie on ``ladder``.
 
@@ -52,11 +54,13 @@ class SpeedModel:
             need: The goal's request.
             rung_bytes: Device memory of a rung, ``None`` where it is not known.
             cpu_decode_s: Seconds per token of the CPU alone: gives a line where one rung is timed.
+            line: What experts in RAM cost, where trials tell.
         """
         self._need = need
         self._ladder = ladder
         self._bytes = rung_bytes
         self._cpu_decode_s = cpu_decode_s
+        self._line = line
         self._index = {rung: i for i, rung in enumerate(ladder)}
         self._families = self._by_family(points)
         self._screened = self._by_family(screened)
@@ -161,7 +165,7 @@ class SpeedModel:
         layers = self._ladder[index].n_gpu_layers
         alike = [k for k in sorted(line) if self._ladder[k].n_gpu_layers == layers]
         # what experts cost shows best between rungs that differ in experts alone
-        known = alike if len(alike) > 1 else sorted(line)
+        known = alike if len(alike) > 1 and self._line is None else sorted(line)
         if len(known) == 1:
             return self._from_cpu(line[known[0]], known[0], index)
         above = [k for k in known if k > index]
@@ -206,6 +210,8 @@ class SpeedModel:
         start = known if first == index else self._bytes(first)
         if start is None:
             return float(index), float(index)
+        if self._line is not None:
+            return float(known), self._line.place(rung)
         return float(known), start + EXPERT_SHARE * (known - start)
 
     def _shifted(

@@ -140,7 +140,16 @@ def _is_known_to_gain_nothing(s: Search, pinned: Settings, mapped: Point) -> boo
 def _most_promising(
     s: Search, at: Settings, ladder: tuple[Rung, ...], tried: set[Settings]
 ) -> tuple[Settings, float] | None:
-    """Return the unmeasured combination with the least predicted time.
+    """Return the unmeasured combination with the least predicted time, on either ladder."""
+    ladders = [ladder, *(other for other in (s.experts, s.layers) if other not in ((), ladder))]
+    found = [f for f in (_most_promising_on(s, at, rungs, tried) for rungs in ladders) if f]
+    return min(found, key=lambda f: f[1], default=None)
+
+
+def _most_promising_on(
+    s: Search, at: Settings, ladder: tuple[Rung, ...], tried: set[Settings]
+) -> tuple[Settings, float] | None:
+    """Return the unmeasured combination with the least predicted time on ``ladder``.
 
     The time is close to linear in layers, so every combination goes with as many as fit.
     """
