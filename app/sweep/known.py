@@ -252,12 +252,12 @@ class Known:
             return None if need.note else sum(need.device_bytes().values())
 
         return SpeedModel(
-            (p for p in self.points().values() if not p.disturbed),
+            (p for p in self.points().values() if not p.disturbed and self.bounds.ok(p.settings)),
             (p for p in screened.values() if not p.disturbed),
             ladder,
             self.demand,
             rung_bytes,
-            self.cpu_decode_s(),
+            (self._cpu_decode_at_depth_s() or self.cpu_decode_s(), self.cpu_decode_s()),
             self._expert_line(rung_bytes) if ladder is self.experts else None,
         )
 
@@ -274,6 +274,11 @@ class Known:
         if block_bytes <= 0:
             return None
         return expert_line(self.points().values(), n_blocks, output_bytes / block_bytes)
+
+    def _cpu_decode_at_depth_s(self) -> float | None:
+        """Return the CPU's seconds per generated token at the goal's depth, if timed."""
+        alone = (p.decode_s for p in self.clean() if not p.settings.devices)
+        return min(alone, default=None)
 
     def cpu_decode_s(self) -> float | None:
         """Return the CPU's seconds per generated token in an empty context, if timed."""
@@ -351,9 +356,9 @@ class Known:
                     self.proven.failed(self.bounds.need(settings).device_bytes())
         self._set_ceiling()
 
-    def reject(self, need: dict[str, int]) -> None:
-        """Note that ``need`` bytes per device are too many, whatever the devices report."""
-        self.proven.failed(need)
+    def reject(self, need: dict[str, int], kept: dict[str, int]) -> None:
+        """Note that ``need`` bytes per device spill unseen, and ``kept`` do not."""
+        self.proven.rejected(need, kept)
         self._set_ceiling()
 
     def _set_ceiling(self) -> None:

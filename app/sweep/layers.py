@@ -18,6 +18,7 @@ from app.sweep.search import Asking, Search
 
 CPU_REFERENCE_S = 60.0  # the CPU reference runs when it is expected to take no longer
 BEND_FRAC = 0.03  # a rung this much slower than the line through smaller ones is suspicious
+NO_LEAD = 1.1  # a rung expected to be this much slower than what leads tells nothing
 MAX_BISECTIONS = 6
 PROBE = Workload(n_prompt=64, n_gen=16, depth=0)
 SHORT_PROBE = Workload(n_prompt=16, n_gen=4, depth=0)
@@ -103,16 +104,24 @@ def shape(s: Search, base: Settings, ladder: tuple[Rung, ...], spare: int) -> As
     for _ in range(MAX_BISECTIONS):
         curve = curve_of(s, base, ladder)
         index = _suspicious(curve) or _between(s, curve) or _dip(curve, ladder)
-        if index is None:
-            return
+        if index is None or _cannot_lead(s, curve, index):
+            break
         point = yield from s.measure("layers", ladder[index].of(base), spare=spare)
         if point is None:
-            return
+            break
     curve = curve_of(s, base, ladder)
-    best = min((p.request_s for _, p in curve), default=0.0)
-    for (_, before), (index, after) in pairwise(curve):
-        if before.request_s == best and index and is_slower(after, before):
-            s.reject(s.bounds.need(ladder[index].of(base)).device_bytes())
+    lowest = min(range(len(curve)), key=lambda i: curve[i][1].request_s, default=0)
+    for index, after in curve[lowest + 1 :]:
+        if index and is_slower(after, curve[lowest][1]):
+            kept, bad = (s.bounds.need(ladder[i].of(base)) for i in (curve[lowest][0], index))
+            s.reject(bad.device_bytes(), kept.device_bytes())
+            return
+
+
+def _cannot_lead(s: Search, curve: list[tuple[int, Point]], index: int) -> bool:
+    """Whether the line through the rungs below ``index`` does not reach what leads elsewhere."""
+    best, below = s.best(), [c for c in curve if c[0] < index][-2:]
+    return best is not None and len(below) == 2 and _line(below, index) > NO_LEAD * best.request_s
 
 
 def curve_of(s: Search, base: Settings, ladder: tuple[Rung, ...]) -> list[tuple[int, Point]]:

@@ -47,6 +47,11 @@ class Proven:
         """Note that ``need`` is too much."""
         self._bad |= {d: min(n, self._bad.get(d, n)) for d, n in need.items()}
 
+    def rejected(self, need: Bytes, kept: Bytes) -> None:
+        """Note that ``need`` ran, but slower than it should; ``kept`` ran as it should."""
+        self.failed(need)
+        self._good |= {d: min(n, kept.get(d, 0)) for d, n in self._good.items() if d in need}
+
     def grew(self, need: Bytes, growth_bytes: int) -> None:
         """Note that of ``need`` so much went to shared memory: the rest is what there is."""
         room = {d: n - growth_bytes + SPILL_BYTES for d, n in need.items()}

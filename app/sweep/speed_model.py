@@ -42,7 +42,7 @@ class SpeedModel:
         ladder: tuple[Rung, ...],
         need: Demand,
         rung_bytes: Callable[[int], int | None],
-        cpu_decode_s: float | None = None,
+        cpu_decode_s: tuple[float | None, float | None] = (None, None),
         line: ExpertLine | None = None,
     ) -> None:
         """Fit the points with a speed that lie on ``ladder``.
@@ -53,7 +53,8 @@ class SpeedModel:
             ladder: The placements.
             need: The goal's request.
             rung_bytes: Device memory of a rung, ``None`` where it is not known.
-            cpu_decode_s: Seconds per token of the CPU alone: gives a line where one rung is timed.
+            cpu_decode_s: Seconds per token of the CPU alone, at the goal's depth and in an empty
+                context: gives a line where one rung is timed.
             line: What experts in RAM cost, where trials tell.
         """
         self._need = need
@@ -167,7 +168,7 @@ class SpeedModel:
         # what experts cost shows best between rungs that differ in experts alone
         known = alike if len(alike) > 1 and self._line is None else sorted(line)
         if len(known) == 1:
-            return self._from_cpu(line[known[0]], known[0], index)
+            return self._from_cpu(line, known[0], index)
         above = [k for k in known if k > index]
         below = [k for k in known if k < index]
         if above and below:
@@ -184,14 +185,15 @@ class SpeedModel:
             max(mixed[1], min(first[1], second[1]) / 10),
         )
 
-    def _from_cpu(self, one: Phases, known: int, index: int) -> Phases:
-        """Continue from the CPU alone through ``one`` point; prefill as there."""
+    def _from_cpu(self, line: Mapping[int, Phases], known: int, index: int) -> Phases:
+        """Continue from the CPU alone through the one point ``known``; prefill as there."""
+        one, is_deep = line[known], any(line is own for own in self._families.values())
+        cpu_s = self._cpu_decode_s[0 if is_deep else 1]
         here, there = self._place(index)[1], self._place(known)[1]
         has_layers = self._ladder[known].n_gpu_layers > 0
-        if self._cpu_decode_s is None or there <= 0 or not has_layers:
+        if cpu_s is None or there <= 0 or not has_layers:
             return one
-        decode = self._cpu_decode_s + (one[1] - self._cpu_decode_s) * here / there
-        return one[0], max(decode, one[1] / 10)
+        return one[0], max(cpu_s + (one[1] - cpu_s) * here / there, one[1] / 10)
 
     def _mix(self, line: Mapping[int, Phases], ends: list[int], index: int) -> Phases:
         """Return the point at ``index`` of the line through the two ``ends``, per phase."""
