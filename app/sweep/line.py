@@ -13,7 +13,7 @@ import msgspec
 
 from app.domain.settings import Settings
 from app.sweep.kin import kin_of
-from app.sweep.points import Demand, Point
+from app.sweep.points import SLIGHT_GROWTH_BYTES, Demand, Point
 from app.sweep.stats import Estimate, estimate
 
 LEAST_RUNGS = 3
@@ -38,7 +38,8 @@ def straighten(
     """
     ladders: dict[Ladder, list[Point]] = {}
     for point in points.values():
-        if point.is_clean and not point.disturbed and len(point.decode) > 1:
+        is_whole = not (point.growth_bytes or 0) > SLIGHT_GROWTH_BYTES
+        if point.is_clean and is_whole and not point.disturbed and len(point.decode) > 1:
             for ladder in _ladders_of(point.settings, n_blocks):
                 ladders.setdefault(ladder, []).append(point)
     nearer = dict(points)

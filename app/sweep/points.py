@@ -14,6 +14,7 @@ from app.sweep.ladder import Rung, rung_of
 from app.sweep.stats import Estimate, estimate, middle_of, seconds_per_token
 
 SPILL_BYTES = 64 * MIB
+SLIGHT_GROWTH_BYTES = 8 * MIB  # no spill yet, but what lies there is slower
 
 
 class Demand(Record, frozen=True, kw_only=True):

@@ -43,6 +43,7 @@ def script(s: Search) -> Asking[None]:
         yield from devices.splits(s)
         for group in groups[1:]:
             yield from devices.other_devices(s, group)
+    yield from knobs.smaller_batches(s)
     yield from knobs.threads_again(s)
     yield from finals(s)
     if groups:
