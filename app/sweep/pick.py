@@ -96,11 +96,11 @@ def undecided_rival(points: Iterable[Point], winner: Point) -> Point | None:
     rivals += [
         p for p in every if p.is_clean and p.request_s < winner.request_s and p not in rivals
     ]
-    if winner.settings.type_k not in FULL_TYPES:
-        # against the best without, which it must beat by 5 %
-        rivals = [r for r in rivals if r.settings.type_k in FULL_TYPES] or rivals
     open_ones = [r for r in rivals if not is_decided(winner, r)]
-    return min(open_ones, key=lambda r: _weighed_s(r, winner), default=None)
+    is_full = winner.settings.type_k in FULL_TYPES
+    # to be wrong about the cache costs 5 %, so that is told first
+    other_cache = [r for r in open_ones if (r.settings.type_k in FULL_TYPES) != is_full]
+    return min(other_cache or open_ones, key=lambda r: _weighed_s(r, winner), default=None)
 
 
 def _weighed_s(point: Point, winner: Point) -> float:
