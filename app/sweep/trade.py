@@ -18,6 +18,7 @@ from app.sweep.ladder import Rung
 from app.sweep.pick import FULL_TYPES, KV_GAIN
 from app.sweep.points import Point
 from app.sweep.search import Asking, Search
+from app.sweep.speed_model import family_of
 
 WORTH_A_LOAD = 1.01  # a predicted time within 1 % of the best may turn out better
 WORTH_A_SPARE_LOAD = 1.03  # and within 3 % where many loads are left
@@ -58,11 +59,19 @@ def learn_here(s: Search, here: Settings, at: Settings) -> Asking[None]:
         too_big = not s.bounds.ok(msgspec.structs.replace(at, n_ubatch=n))
         if n <= at.n_ubatch or bound < 0.02 or not too_big or not s.bounds.ok(rival):
             continue
+        if _is_looked_at(s, rival):
+            continue
         yield from _screen_both(s, local, rival, "ubatch")
     off = msgspec.structs.replace(local, flash_attn=FlashAttn.OFF)
     too_big = not s.bounds.ok(msgspec.structs.replace(at, flash_attn=FlashAttn.OFF))
-    if may_turn_off_flash(s, at) and too_big and s.bounds.ok(off):
+    may_learn = too_big and s.bounds.ok(off) and not _is_looked_at(s, off)
+    if may_turn_off_flash(s, at) and may_learn:
         yield from _screen_both(s, local, off, "flash_attn")
+
+
+def _is_looked_at(s: Search, settings: Settings) -> bool:
+    """Whether these knobs had their look on another placement: the model carries it over."""
+    return any(family_of(k) == family_of(settings) for k in s.screens())
 
 
 def may_turn_off_flash(s: Search, at: Settings) -> bool:
