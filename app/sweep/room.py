@@ -18,7 +18,7 @@ STEPS = 24  # from what ran to what did not, at most
 QUICK_STEPS = 8
 LEAST_STEPS = 4
 TIME_SHARE = 0.12  # of the budget's time, at most
-BATCHES = (1, 2, 4)  # times the batch in use
+BATCHES = (0.25, 0.5, 1, 2, 4)  # times the batch in use
 CTX_STEP = 256
 
 
@@ -61,7 +61,7 @@ def _needing(s: Search, at: Settings, wanted: int) -> Settings | None:
     """Return ``at`` with the context and batch that need the least, but ``wanted`` bytes."""
     found: list[tuple[int, Settings]] = []
     for factor in BATCHES:
-        n_ubatch = at.n_ubatch * factor
+        n_ubatch = int(at.n_ubatch * factor)
         if n_ubatch > at.n_batch:
             continue
         settings = _with_context(s, msgspec.structs.replace(at, n_ubatch=n_ubatch), wanted)

@@ -98,9 +98,9 @@ def trade(s: Search, at: Settings, ladder: tuple[Rung, ...], spare: int) -> Aski
             return
         rival, time_s = found
         tried.add(rival)
-        # a clear gain is worth more than telling close finalists apart
-        keep = 0 if best.request_s > CLEAR_GAIN * time_s else spare
-        yield from s.measure("layers", rival, reps=reps(s), spare=keep)
+        # a clear gain, or 5 % by the cache, is worth more than telling close finalists apart
+        is_clear = best.request_s > CLEAR_GAIN * time_s or rival.type_k != best.settings.type_k
+        yield from s.measure("layers", rival, reps=reps(s), spare=0 if is_clear else spare)
 
 
 def clear_gain(s: Search, at: Settings, ladder: tuple[Rung, ...]) -> Asking[None]:
