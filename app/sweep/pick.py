@@ -97,10 +97,10 @@ def undecided_rival(points: Iterable[Point], winner: Point) -> Point | None:
         p for p in every if p.is_clean and p.request_s < winner.request_s and p not in rivals
     ]
     open_ones = [r for r in rivals if not is_decided(winner, r)]
-    is_full = winner.settings.type_k in FULL_TYPES
-    # to be wrong about the cache costs 5 %, so that is told first
-    other_cache = [r for r in open_ones if (r.settings.type_k in FULL_TYPES) != is_full]
-    return min(other_cache or open_ones, key=lambda r: _weighed_s(r, winner), default=None)
+    if winner.settings.type_k not in FULL_TYPES:
+        # first against the best without, which it must beat by 5 %
+        open_ones = [r for r in open_ones if r.settings.type_k in FULL_TYPES] or open_ones
+    return min(open_ones, key=lambda r: _weighed_s(r, winner), default=None)
 
 
 def _weighed_s(point: Point, winner: Point) -> float:

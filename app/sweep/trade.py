@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from app.domain.settings import FlashAttn, LoadMode, Settings
+from app.domain.units import GIB
 from app.sweep.knobs import (
     DEFAULT_UBATCH,
     LEAST_GAIN_FRAC,
@@ -24,7 +25,8 @@ WORTH_A_LOAD = 1.01  # a predicted time within 1 % of the best may turn out bett
 WORTH_A_SPARE_LOAD = 1.03  # and within 3 % where many loads are left
 MANY_LOADS = 4
 CLEAR_GAIN = 1.03
-PINNED_RAM_FRAC = 0.5  # of RAM may be pinned: the rest of the system needs some that moves
+PINNED_RAM_FRAC = 0.4  # of RAM may be pinned: the rest of the system needs some that moves
+PINNED_SPARE_BYTES = 4 * GIB  # and so much of it stays free
 PINNED_LEAST_FRAC = 0.02  # of the request: a load is spent for no less
 PINNED_GAIN_FRAC = 0.75  # of the prefill time, at most (3.8–4.8× measured)
 
@@ -117,7 +119,8 @@ def may_pin(s: Search, at: Settings) -> bool:
     model, host = s.plan.space.model, s.plan.space.host
     in_ram = model.file_bytes - s.total_bytes(at)  # at most: caches and buffers are in it
     allowed = s.has_cpu_part(at) and not s.request_is_pinned("load_mode")
-    return allowed and in_ram <= PINNED_RAM_FRAC * host.ram_bytes
+    most = min(PINNED_RAM_FRAC * host.ram_bytes, host.ram_bytes - PINNED_SPARE_BYTES)
+    return allowed and in_ram <= most
 
 
 def pinned_weights(s: Search, at: Settings, spare: int) -> Asking[None]:
