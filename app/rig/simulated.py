@@ -9,13 +9,15 @@ from app.domain.outcome import OUTCOMES
 from app.domain.record import Record
 from app.domain.settings import FlashAttn, LoadMode, Settings
 from app.domain.sweep import GOAL_WORKLOADS, SweepRequest
-from app.domain.units import MIB
+from app.domain.units import GIB, MIB
 from app.rig.replay_file import FORMAT, Replay, ReplayPoint
 from app.rig.simulated_machine import SimulatedMachine
 from app.rig.virtual import HEADROOM_BYTES, Truth, VirtualRig
 
 SPILL_BYTES = 64 * MIB
 KV_GAIN = 1.05
+PINNED_RAM_FRAC = 0.4
+PINNED_SPARE_BYTES = 4 * GIB
 UBATCHES = (128, 256, 512, 1024, 2048)
 
 
@@ -54,11 +56,13 @@ class SimulatedRig(VirtualRig):
     def exhaustive_best(self, request: SweepRequest, n_ctx: int) -> Best:
         """Return the best of every configuration that leaves the headroom and does not spill.
 
+        Weights are pinned only where they are at most 40 % of RAM and leave 4 GiB of it.
+
         A quantised KV cache counts only if it is 5 % faster than the best without.
         """
         best: dict[str, Best] = {}
         for settings in self.every_setting(request, n_ctx):
-            if not self._leaves_headroom(settings):
+            if not self._leaves_headroom(settings) or not self._may_be_pinned(settings):
                 continue
             time_s = self.true_request_s(settings, request)
             known = best.get(settings.type_k)
@@ -128,6 +132,11 @@ class SimulatedRig(VirtualRig):
     def _leaves_headroom(self, settings: Settings) -> bool:
         need = self.machine.need_bytes(self.concrete(settings))
         return self.machine.free_bytes - need >= HEADROOM_BYTES or not settings.devices
+
+    def _may_be_pinned(self, settings: Settings) -> bool:
+        in_ram, ram = self.machine.weights_in_ram_bytes(self.concrete(settings)), self.machine.ram_bytes
+        is_small = in_ram <= min(PINNED_RAM_FRAC * ram, ram - PINNED_SPARE_BYTES)
+        return settings.load_mode is not LoadMode.NONE or is_small
 
     def _spills(self, settings: Settings) -> bool:
         """Whether shared memory visibly grows; an invisible spill shows in its time alone."""

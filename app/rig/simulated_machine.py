@@ -138,6 +138,13 @@ class SimulatedMachine(Record, frozen=True, kw_only=True):
         n_bytes += self.compute_bytes * s.n_ubatch / 512
         return round(n_bytes + (self.no_fa_bytes if s.flash_attn is FlashAttn.OFF else 0))
 
+    def weights_in_ram_bytes(self, s: Settings) -> int:
+        """Return the weights that ``s`` (concrete) leaves in RAM."""
+        blocks = min(s.n_gpu_layers, self.n_layer)
+        moved = min(self.blocks_without_experts(s), blocks) * self.expert_frac
+        n_bytes = (self.n_layer - blocks + moved) * self.layer_bytes
+        return round(n_bytes + (0 if s.n_gpu_layers > self.n_layer else self.output_bytes))
+
     def blocks_without_experts(self, s: Settings) -> int:
         """Return how many GPU blocks keep their experts in RAM (the first N blocks do).
 

@@ -13,7 +13,7 @@ from app.domain.trial import Trial, TrialRequest
 from app.sweep.script import script
 from app.sweep.search import Search
 
-POLICY_VERSION = "6"  # changes whenever the same trials would lead elsewhere
+POLICY_VERSION = "7"  # changes whenever the same trials would lead elsewhere
 MODEL_GONE = (
     "file_lost",
     "file_not_found",
