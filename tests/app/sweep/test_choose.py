@@ -227,3 +227,17 @@ def test_a_quantised_cache_is_a_rival_by_what_it_must_gain() -> None:
     near = a_point(Settings(n_gpu_layers=33, n_ubatch=256), 4.05, 2000, spread=0.05)
     assert undecided_rival([winner, q8, near], winner) == near
     assert undecided_rival([winner, q8], winner) == q8
+
+
+def test_a_quantised_winner_has_rivals_of_its_own_kind() -> None:
+    """Against the best without it is decided; the same cache with another batch is still open."""
+    quantised = Settings(n_gpu_layers=33, type_k="q8_0", type_v="q8_0")
+    winner = a_point(quantised, 4.00, 1000, spread=0.05)
+    full = a_point(FULL, 5.00, 2000)
+    other = a_point(
+        Settings(n_gpu_layers=33, type_k="q8_0", type_v="q8_0", n_ubatch=256),
+        4.05,
+        1000,
+        spread=0.05,
+    )
+    assert undecided_rival([winner, full, other], winner) == other

@@ -61,6 +61,15 @@ def test_what_lies_off_the_line_stays() -> None:
     assert straight(points) == points
 
 
+def test_what_lacks_a_little_memory_is_on_no_line() -> None:
+    """20 MiB in shared memory are no spill, but slow a rung down: it says nothing of the others."""
+    wide = [1.0, 1.06, 0.95, 1.02]
+    points = [timed(n, [true_s(n) * q for q in wide]) for n in (20, 30)]
+    slow = timed(35, [true_s(35) * 1.1 * q for q in wide])
+    points.append(msgspec.structs.replace(slow, growth_bytes=20 * 2**20))
+    assert straight(points) == points
+
+
 def test_two_rungs_and_the_output_layer_are_no_line() -> None:
     """Two rungs say nothing of each other, and the output layer is a step of its own."""
     points = [timed(n, [true_s(n) * q for q in (1.0, 1.05, 0.95, 1.02)]) for n in (20, 30)]

@@ -18,6 +18,11 @@ MISSED = {
     2106: "between placements that spill unseen and one that does not the curve may dip",
     2286: "threads that lost at the goal's depth are dropped, whatever a disturbed look said",
     2336: "the line through all rungs tells neighbours apart that noise does not",
+    21140: "what decodes slower with a larger batch spills unseen: a smaller one may not",
+    22269: "what experts cost in RAM is told by layers and experts there, both timed",
+    22278: "a disturbed look at the CPU is repeated: it decides whether the CPU leads",
+    22338: "on the ladder of experts, too, what promises most is tried at the end",
+    22589: "another cache is timed where it is expected to pay, before finalists are told apart",
     9697: "whole layers get their look while there is time to tune them",
 }
 
