@@ -134,7 +134,10 @@ class SimulatedRig(VirtualRig):
         return self.machine.free_bytes - need >= HEADROOM_BYTES or not settings.devices
 
     def _may_be_pinned(self, settings: Settings) -> bool:
-        in_ram, ram = self.machine.weights_in_ram_bytes(self.concrete(settings)), self.machine.ram_bytes
+        in_ram, ram = (
+            self.machine.weights_in_ram_bytes(self.concrete(settings)),
+            self.machine.ram_bytes,
+        )
         is_small = in_ram <= min(PINNED_RAM_FRAC * ram, ram - PINNED_SPARE_BYTES)
         return settings.load_mode is not LoadMode.NONE or is_small
 

@@ -6,23 +6,19 @@ and KV type act on the cache, so they are timed at depth at once.
 """
 
 from collections.abc import Iterator
-from itertools import combinations
 
 import msgspec
 
 from app.domain.settings import KV_TYPES, FlashAttn, Settings
 from app.sweep.compare import is_settled, seems_slower
-from app.sweep.kin import kin_of
 from app.sweep.ladder import rung_of
 from app.sweep.pick import KV_GAIN
-from app.sweep.points import SLIGHT_GROWTH_BYTES, Point
+from app.sweep.points import Point
 from app.sweep.search import Asking, Search
-from app.sweep.stats import estimate
 
 KNOB_GAIN = 1.01  # a knob leaves its default only for more than this
 LEAST_GAIN_FRAC = 0.01  # a knob that cannot gain this much is not tried
 BLUR = 2.0  # scatters of a pass by which two looks may differ although nothing does
-SLOWER_DECODE = 1.03
 UBATCHES = (1024, 2048, 256, 128)
 DEFAULT_UBATCH = 512
 
@@ -125,46 +121,6 @@ def threads_again(s: Search) -> Asking[None]:
         if ratios and min(ratios) < bound:
             rival = msgspec.structs.replace(at, n_threads=n)
             yield from s.measure("threads", rival, reps=reps(s), spare=1)
-
-
-def smaller_batches(s: Search) -> Asking[None]:
-    """Time smaller batches with the leader for as long as it seems to lack a little memory."""
-    while True:
-        best = s.best()
-        if best is None or s.request_is_pinned("n_ubatch") or not _lacks_memory(s, best):
-            return
-        at = s.as_asked(best.settings)
-        smaller = max((n for n in (*UBATCHES, DEFAULT_UBATCH) if n < at.n_ubatch), default=None)
-        if smaller is None:
-            return
-        rival = msgspec.structs.replace(at, n_ubatch=smaller)
-        yield from s.measure("ubatch", rival, reps=reps(s))
-        leader = s.best()
-        if leader is None or leader.settings.n_ubatch != smaller:
-            return
-
-
-def _lacks_memory(s: Search, best: Point) -> bool:
-    """Whether some of its memory seems to lie elsewhere: seen, or by what a batch does to decode.
-
-    A token is decoded alone: only memory makes it slower with a larger batch.
-    """
-    if not best.settings.devices:
-        return False
-    if (best.growth_bytes or 0) > SLIGHT_GROWTH_BYTES:
-        return True
-    kin = kin_of(best.settings)
-    for known in (s.points(), s.screens()):
-        alike = [p for k, p in known.items() if kin_of(k) == kin and not p.disturbed and p.decode]
-        ordered = sorted(alike, key=lambda p: p.settings.n_ubatch)
-        if any(_decodes_slower(b, a) for a, b in combinations(ordered, 2)):
-            return True
-    return False
-
-
-def _decodes_slower(a: Point, b: Point) -> bool:
-    slow, fast = estimate(a.decode), estimate(b.decode)
-    return slow.low > fast.high and slow.median > SLOWER_DECODE * fast.median
 
 
 def _tune_batch_threads(s: Search, at: Settings) -> Asking[Settings]:

@@ -1,6 +1,5 @@
 """What is known of one search, as its list of trials says it."""
 
-from collections.abc import Callable
 from typing import Self
 
 import msgspec
@@ -10,7 +9,6 @@ from app.domain.settings import FlashAttn, LoadMode, Settings
 from app.domain.sweep import BUDGETS, BudgetName, SweepPlan
 from app.domain.trial import Trial, Workload
 from app.sweep.cost import affordable, fastest, timed_s
-from app.sweep.expert_line import ExpertLine, expert_line
 from app.sweep.kin import share_decode
 from app.sweep.ladder import Bounds, Fits, Rung, expert_ladder, layer_ladder, rung_of
 from app.sweep.line import straighten
@@ -24,7 +22,7 @@ from app.sweep.points import (
     usable,
 )
 from app.sweep.proven import Proven
-from app.sweep.speed_model import SpeedModel, family_of, mapped
+from app.sweep.speed_model import family_of, mapped
 from app.sweep.stats import stdev
 
 PROBE_STAGE = "probe"
@@ -238,47 +236,6 @@ class Known:
     def request_is_pinned(self, name: str) -> bool:
         """Whether the user fixed the setting ``name``."""
         return name in self.plan.request.pinned
-
-    def model(self, ladder: tuple[Rung, ...]) -> SpeedModel:
-        """Return the speed model on ``ladder``."""
-        screened = self.screens()
-        devices = max((t.request.settings.devices for t in self.trials), key=len, default=())
-        base = Settings(
-            n_gpu_layers=0, n_ctx=self.plan.n_ctx, devices=devices, n_seq_max=self.workload.n_seq
-        )
-
-        def rung_bytes(index: int) -> int | None:
-            need = self.bounds.need(ladder[index].of(base))
-            return None if need.note else sum(need.device_bytes().values())
-
-        return SpeedModel(
-            (p for p in self.points().values() if not p.disturbed and self.bounds.ok(p.settings)),
-            (p for p in screened.values() if not p.disturbed),
-            ladder,
-            self.demand,
-            rung_bytes,
-            (self._cpu_decode_at_depth_s() or self.cpu_decode_s(), self.cpu_decode_s()),
-            self._expert_line(rung_bytes) if ladder is self.experts else None,
-        )
-
-    def _expert_line(self, rung_bytes: Callable[[int], int | None]) -> ExpertLine | None:
-        """Return what experts in RAM cost, where the trials tell."""
-        n_blocks = self.plan.space.model.n_layer
-        index = {rung: i for i, rung in enumerate(self.experts)}
-        ends = [index.get(Rung(n_gpu_layers=n, n_cpu_moe=n_blocks)) for n in (n_blocks, n_blocks + 1)]
-        sizes = [None if i is None else rung_bytes(i) for i in ends]
-        if sizes[0] is None or sizes[1] is None:
-            return None
-        output_bytes = sizes[1] - sizes[0]
-        block_bytes = (self.plan.space.model.file_bytes - output_bytes) / n_blocks
-        if block_bytes <= 0:
-            return None
-        return expert_line(self.points().values(), n_blocks, output_bytes / block_bytes)
-
-    def _cpu_decode_at_depth_s(self) -> float | None:
-        """Return the CPU's seconds per generated token at the goal's depth, if timed."""
-        alone = (p.decode_s for p in self.clean() if not p.settings.devices)
-        return min(alone, default=None)
 
     def cpu_decode_s(self) -> float | None:
         """Return the CPU's seconds per generated token in an empty context, if timed."""

@@ -6,6 +6,7 @@ import msgspec
 
 from app.domain.sweep import Reason, SweepRequest, SweepResult
 from app.domain.units import GIB
+from app.sweep.fitted import speed_model
 from app.sweep.ladder import expert_ladder, layer_ladder
 from app.sweep.points import Point
 from app.sweep.search import Search
@@ -64,7 +65,7 @@ def _ram_share(search: Search, winner: Point) -> float | None:
     if winner.rung not in ladder:
         return None
     last = len(ladder) - 1
-    return _share(search.model(ladder), winner, ladder.index(winner.rung), last) or None
+    return _share(speed_model(search, ladder), winner, ladder.index(winner.rung), last) or None
 
 
 def _share(model: SpeedModel, winner: Point, index: int, last: int) -> float:
@@ -83,7 +84,7 @@ def _curve(search: Search, winner: Point, result: SweepResult) -> Iterator[Reaso
         return
     index = ladder.index(winner.rung)
     left = len(ladder) - 1 - index
-    model = search.model(ladder)
+    model = speed_model(search, ladder)
     family = family_of(winner.settings)
     here = model.phases(family, index)
     everything = model.phases(family, len(ladder) - 1)

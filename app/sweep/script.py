@@ -14,6 +14,7 @@ from app.sweep.finals import finals
 from app.sweep.ladder import Rung, rung_of
 from app.sweep.points import Point
 from app.sweep.search import Asking, Search
+from app.sweep.slight_spill import smaller_batches
 from app.sweep.soak import soak
 from app.sweep.speed_model import mapped
 from app.sweep.start import base_settings, device_groups, kind_of
@@ -43,7 +44,7 @@ def script(s: Search) -> Asking[None]:
         yield from devices.splits(s)
         for group in groups[1:]:
             yield from devices.other_devices(s, group)
-    yield from knobs.smaller_batches(s)
+    yield from smaller_batches(s)
     yield from knobs.threads_again(s)
     yield from finals(s)
     if groups:

@@ -6,6 +6,7 @@ import msgspec
 
 from app.domain.settings import FlashAttn, LoadMode, Settings
 from app.domain.units import GIB
+from app.sweep.fitted import speed_model
 from app.sweep.knobs import (
     DEFAULT_UBATCH,
     LEAST_GAIN_FRAC,
@@ -145,7 +146,7 @@ def _is_known_to_gain_nothing(s: Search, pinned: Settings, mapped: Point) -> boo
     if not s.knows_copied():
         return False
     ladder = s.experts if mapped.rung in s.experts else s.layers
-    guess = s.model(ladder).predict(pinned)
+    guess = speed_model(s, ladder).predict(pinned)
     return guess is None or guess.request_s > (1 - LEAST_GAIN_FRAC) * mapped.request_s
 
 
@@ -165,7 +166,7 @@ def _most_promising_on(
 
     The time is close to linear in layers, so every combination goes with as many as fit.
     """
-    model = s.model(ladder)
+    model = speed_model(s, ladder)
     found: list[tuple[float, int, Settings]] = []
     tops: dict[Settings, int | None] = {v: s.bounds.largest(ladder, v) for v in variants(s, at)}
     for order, (variant, top) in enumerate(tops.items()):
