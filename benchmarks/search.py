@@ -5,7 +5,8 @@
 
 Every replay given and N random simulated machines (a quarter with experts, a quarter with free
 memory that is not there, noise 0–6 %, disturbances, spills). Regret is the true request time of
-the answer over the true best among everything that fits with its headroom and does not spill.
+the answer over the true best among everything that fits with its headroom and does not spill; a
+second line counts a quantised cache 5 % longer, as the rule that it has to win 5 % does.
 """
 
 import argparse
@@ -55,6 +56,18 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     answer: Settings | None
     best: Settings
+
+
+def by_rule(run: Run) -> float:
+    """Return the regret as the search has to count: a quantised cache is kept for 5 % only.
+
+    Without the rule an f16 answer is at least 5 % off wherever q8_0 gains a little more than that,
+    and a q8_0 answer that gains less is better than the best.
+    """
+    if run.answer is None:
+        return run.regret_frac
+    weight = [1.0 if s.type_k == "f16" else KV_GAIN for s in (run.answer, run.best)]
+    return (1 + run.regret_frac) * weight[0] / weight[1] - 1
 
 
 Answer = tuple[Settings | None, tuple[Trial, ...], str]
@@ -181,6 +194,9 @@ def report(policy: str, runs: list[Run], worst: int) -> None:
     limit = sum(r <= LIMIT for r in regrets) / len(runs)
     print(f"\n{policy}: {len(runs)} searches")
     print(f"  regret ≤ 2 %: {good:.1%}   ≤ 5 %: {limit:.1%}   median {median(regrets):.2%}")
+    ruled = [by_rule(r) for r in runs]
+    shares = [sum(r <= most for r in ruled) / len(runs) for most in (GOOD, LIMIT)]
+    print(f"  with a quantised cache counted 5 % longer: {shares[0]:.1%}   {shares[1]:.1%}")
     loads = [r.n_loads for r in runs]
     print(
         f"  loads: mean {fmean(loads):.1f}, most {max(loads)}   "
