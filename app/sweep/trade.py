@@ -73,8 +73,15 @@ def learn_here(s: Search, here: Settings, at: Settings) -> Asking[None]:
 
 
 def _is_looked_at(s: Search, settings: Settings) -> bool:
-    """Whether these knobs had their look on another placement: the model carries it over."""
-    return any(family_of(k) == family_of(settings) for k in s.screens())
+    """Whether these knobs had their look on another placement: the model carries it over.
+
+    It does so on one ladder: experts in RAM say nothing of layers there.
+    """
+    has_experts = settings.n_cpu_moe > 0
+    return any(
+        family_of(k) == family_of(settings) and (k.n_cpu_moe > 0) == has_experts
+        for k in s.screens()
+    )
 
 
 def may_turn_off_flash(s: Search, at: Settings) -> bool:
