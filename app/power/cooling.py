@@ -26,7 +26,7 @@ STEP_S = 5.0
 """How often it is looked at; in between the draw is only averaged."""
 
 WORK_S = 120.0
-SEEN_MIN_S = 60.0
+SEEN_MIN_S = 45.0
 WARM_MIN_C = 8.0
 """Too little above the room to tell degrees per watt."""
 
