@@ -26,7 +26,7 @@ STEP_S = 5.0
 """How often it is looked at; in between the draw is only averaged."""
 
 WORK_S = 120.0
-SEEN_MIN_S = 45.0
+SEEN_MIN_S = 60.0
 WARM_MIN_C = 8.0
 """Too little above the room to tell degrees per watt."""
 
@@ -155,9 +155,9 @@ class Cooling(Record, frozen=True, kw_only=True):
             return None
         return (target_c - self.room_c) / self.c_per_w
 
-    def fitted(self) -> float | None:
+    def fitted(self, seen_min_s: float = SEEN_MIN_S) -> float | None:
         """Return the rise per watt that fits best what was seen, ``None`` while it is too early."""
-        if self.seen_s < SEEN_MIN_S:
+        if self.seen_s < seen_min_s:
             return None
         errors = [yy - xy * xy / xx if xx > 0 else math.inf for xx, xy, yy in self.sums]
         xx, xy, _ = self.sums[errors.index(min(errors))]

@@ -168,7 +168,7 @@ def _regulate(
         reason = Reason(code="emergency", data={"temp_c": reading.temp_c})
         state = replace(state, even=even.Even(aim=0.0))  # it comes back as it cools down
         return act(state, SetDuty(duty=DUTY_EMERGENCY, reason=reason), now_s)
-    if offered:
+    if offered and Knob.PACING not in offered:
         state = replace(state, steady=need(state.steady, state.cooling, state.sensed))
     if offered and (Knob.PACING in offered or state.steady.is_needed):
         limit_w = usable(reading.power_limit_w)

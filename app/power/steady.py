@@ -21,8 +21,8 @@ NEAR_C, NEAR_AGAIN_C, FAR_C = 1.0, 1.5, 2.5
 """Aim this near at first and after a step; step again when this far off."""
 
 SURE_FRAC = 0.95
-EARLY_FRAC = 0.65
-"""Of what a cooler seems to carry away in the first minutes, so much is sure."""
+EARLY_S, EARLY_FRAC = 45.0, 0.65
+"""Of what a cooler seems to carry away in the first minute, so much is sure."""
 
 LOOK_AHEAD_S, CLOSE_C = 60.0, -3.0
 """So soon before so near the target, a device is no longer a cool one."""
@@ -30,7 +30,7 @@ LOOK_AHEAD_S, CLOSE_C = 60.0, -3.0
 ASSUMED_RISE_C = 130.0
 """Above the room at full draw without any slowdown: hardly a cooler is made as small as that."""
 
-NEW_S, NEW_FRAC = 600.0, 0.17
+NEW_S, NEW_FRAC = 420.0, 0.17
 """Until then full mode may still come down, and rather too far: later that would be a fall."""
 
 CLIMB_AFTER_S, CLIMB_LOOK_S = 180.0, 60.0
@@ -83,7 +83,7 @@ def is_close(sensed: Sensed) -> bool:
 def need(steady: Steady, cooling: Cooling, sensed: Sensed) -> Steady:
     """Return the state with whether full mode has to hold a speed: where it did before, or warm."""
     was_held = cooling.start is not None and bool(cooling.start.knobs.touched())
-    is_seen = cooling.c_per_w is not None or cooling.fitted() is not None
+    is_seen = cooling.c_per_w is not None or cooling.fitted(EARLY_S) is not None
     is_warm = is_seen and is_close(sensed)
     return replace(steady, is_needed=steady.is_needed or was_held or is_warm)
 
@@ -121,8 +121,9 @@ def adopt(
         limit_w: Power limit in force; ``None`` = unknown.
     """
     fitted, error = cooling.fitted(), sensed.error_c
-    if cooling.c_per_w is None and fitted is not None and is_close(sensed):
-        return replace(cooling, c_per_w=fitted / EARLY_FRAC, is_cautious=True)
+    early = cooling.fitted(EARLY_S)
+    if cooling.c_per_w is None and early is not None and is_close(sensed):
+        return replace(cooling, c_per_w=early / EARLY_FRAC, is_cautious=True)
     if cooling.c_per_w is None and cooling.work_w and cooling.work_s >= FIRST_LOOK_S:
         assumed = ASSUMED_RISE_C / max(cooling.work_w, limit_w or 0.0)
         return replace(cooling, c_per_w=assumed, is_cautious=True)
@@ -147,7 +148,8 @@ def _feel_out(cooling: Cooling, rise_c: float) -> Cooling:
 
     In its first ten minutes it may come down; later only up, for that would be a fall.
     """
-    if cooling.work_s < CLIMB_LOOK_S or not cooling.work_w:
+    look_s = CLIMB_LOOK_S if is_climbing(cooling) else LOOK_S
+    if cooling.work_s < look_s or not cooling.work_w:
         return cooling
     is_new = cooling.seen_s < NEW_S
     seen = rise_c * _when_warm(cooling, NEW_FRAC if is_new else COLD_FRAC) / cooling.work_w
