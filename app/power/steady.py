@@ -21,11 +21,11 @@ NEAR_C, NEAR_AGAIN_C, FAR_C = 1.0, 1.5, 2.5
 """Aim this near at first and after a step; step again when this far off."""
 
 SURE_FRAC = 0.95
-EARLY_S, EARLY_FRAC = 45.0, 0.65
-"""Of what a cooler seems to carry away in the first minute, so much is sure."""
+EARLY_S, EARLY_FRAC, LATER_FRAC = 45.0, 0.65, 0.85
+"""Of what a cooler seems to carry away in the first minute, or after three, so much is sure."""
 
-LOOK_AHEAD_S, CLOSE_C = 60.0, -3.0
-"""So soon before so near the target, a device is no longer a cool one."""
+LOOK_AHEAD_S, CLOSE_S, CLOSE_C, FAR_OFF_C = 60.0, 30.0, -3.0, -10.0
+"""So soon before so near the target, a device is no longer a cool one; further off it is."""
 
 ASSUMED_RISE_C = 130.0
 """Above the room at full draw without any slowdown: hardly a cooler is made as small as that."""
@@ -77,14 +77,16 @@ class Steady(Record, frozen=True, kw_only=True):
 def is_close(sensed: Sensed) -> bool:
     """Whether a device is near its target, or soon will be."""
     error = sensed.error_c
-    return error is not None and error + LOOK_AHEAD_S * max(0.0, sensed.slope_c_s) >= CLOSE_C
+    if error is None or error < FAR_OFF_C:
+        return False
+    return error + CLOSE_S * max(0.0, sensed.slope_c_s) >= CLOSE_C
 
 
 def need(steady: Steady, cooling: Cooling, sensed: Sensed) -> Steady:
     """Return the state with whether full mode has to hold a speed: where it did before, or warm."""
     was_held = cooling.start is not None and bool(cooling.start.knobs.touched())
     is_seen = cooling.c_per_w is not None or cooling.fitted(EARLY_S) is not None
-    is_warm = is_seen and is_close(sensed)
+    is_warm = is_seen and cooling.busy_s >= EARLY_S and is_close(sensed)
     return replace(steady, is_needed=steady.is_needed or was_held or is_warm)
 
 
@@ -123,7 +125,8 @@ def adopt(
     fitted, error = cooling.fitted(), sensed.error_c
     early = cooling.fitted(EARLY_S)
     if cooling.c_per_w is None and early is not None and is_close(sensed):
-        return replace(cooling, c_per_w=early / EARLY_FRAC, is_cautious=True)
+        sure = EARLY_FRAC if cooling.seen_s < CLIMB_AFTER_S else LATER_FRAC
+        return replace(cooling, c_per_w=early / sure, is_cautious=True)
     if cooling.c_per_w is None and cooling.work_w and cooling.work_s >= FIRST_LOOK_S:
         assumed = ASSUMED_RISE_C / max(cooling.work_w, limit_w or 0.0)
         return replace(cooling, c_per_w=assumed, is_cautious=True)
