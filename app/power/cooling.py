@@ -155,9 +155,9 @@ class Cooling(Record, frozen=True, kw_only=True):
             return None
         return (target_c - self.room_c) / self.c_per_w
 
-    def fitted(self) -> float | None:
+    def fitted(self, seen_min_s: float = SEEN_MIN_S) -> float | None:
         """Return the rise per watt that fits best what was seen, ``None`` while it is too early."""
-        if self.seen_s < SEEN_MIN_S:
+        if self.seen_s < seen_min_s:
             return None
         errors = [yy - xy * xy / xx if xx > 0 else math.inf for xx, xy, yy in self.sums]
         xx, xy, _ = self.sums[errors.index(min(errors))]

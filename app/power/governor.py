@@ -29,7 +29,7 @@ from app.power.records import (
 )
 from app.power.sensing import Sensed, sense, usable
 from app.power.state import GovernorState
-from app.power.steady import adopt, excess_of, follow_speed
+from app.power.steady import adopt, excess_of, follow_speed, need
 from app.power.steps import (
     lower,
     raise_,
@@ -168,7 +168,9 @@ def _regulate(
         reason = Reason(code="emergency", data={"temp_c": reading.temp_c})
         state = replace(state, even=even.Even(aim=0.0))  # it comes back as it cools down
         return act(state, SetDuty(duty=DUTY_EMERGENCY, reason=reason), now_s)
-    if Knob.PACING in offered:
+    if offered and Knob.PACING not in offered:
+        state = replace(state, steady=need(state.steady, state.cooling, state.sensed))
+    if offered and (Knob.PACING in offered or state.steady.is_needed):
         limit_w = usable(reading.power_limit_w)
         cooling = adopt(state.cooling, state.steady, state.sensed, target_c, limit_w)
         state = replace(state, cooling=cooling)

@@ -55,8 +55,11 @@ def hold(
     if not may_turn(state, now_s, direction):
         return state, ()
     cooling, error = state.cooling, state.sensed.error_c or 0.0
-    if cooling.is_cautious and not is_climbing(cooling) and error <= 0.0:
+    is_early = cooling.is_cautious and not is_climbing(cooling) and error <= 0.0
+    if is_early and Knob.PACING in offered:
         offered = (Knob.PACING,)  # whether somebody else moves the limit shows first
+    elif is_early and direction > 0:
+        return state, ()  # full mode has just come down
     return _step(device, wish, state, offered, excess_c, now)
 
 

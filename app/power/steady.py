@@ -21,18 +21,24 @@ NEAR_C, NEAR_AGAIN_C, FAR_C = 1.0, 1.5, 2.5
 """Aim this near at first and after a step; step again when this far off."""
 
 SURE_FRAC = 0.95
-FIRST_TRUST_FRAC = 0.95
-"""The fan turns up further until it is warm through, so the first estimate is too high by this."""
+EARLY_S, EARLY_FRAC, LATER_FRAC = 45.0, 0.65, 0.85
+"""Of what a cooler seems to carry away in the first minute, or after three, so much is sure."""
+
+LOOK_AHEAD_S, CLOSE_S, CLOSE_C, FAR_OFF_C = 60.0, 30.0, -3.0, -10.0
+"""So soon before so near the target, a device is no longer a cool one; further off it is."""
 
 ASSUMED_RISE_C = 130.0
 """Above the room at full draw without any slowdown: hardly a cooler is made as small as that."""
+
+NEW_S, NEW_FRAC = 420.0, 0.17
+"""Until then full mode may still come down, and rather too far: later that would be a fall."""
 
 CLIMB_AFTER_S, CLIMB_LOOK_S = 180.0, 60.0
 CAUTIOUS_S = 1800.0
 """Work at one setting after which it has come up as far as it can."""
 
 HOT_C = 3.0
-ADOPT_C, ADOPT_HELD_C, ADOPT_WARM_C, ADOPT_FIRST_C = 0.5, 1.0, -1.5, -3.0
+ADOPT_C, ADOPT_HELD_C, ADOPT_WARM_C = 0.5, 1.0, -1.5
 CALM_C_S, CALM_S, SETTLE_S = 0.01, 180.0, 90.0
 SPEED_S = 30.0
 WORSE_FRAC = 0.05
@@ -51,6 +57,7 @@ class Steady(Record, frozen=True, kw_only=True):
         speed: Running mean of the speed since a knob was turned.
         speed_s: Seconds of that.
         pct: Speed that lasts as a percentage of ``burst``; ``None`` = not known (yet).
+        is_needed: Whether a device that nothing is to be held back of was seen to need it.
     """
 
     is_held: bool = False
@@ -60,10 +67,27 @@ class Steady(Record, frozen=True, kw_only=True):
     speed: float | None = None
     speed_s: float = 0.0
     pct: int | None = None
+    is_needed: bool = False
 
     def turned(self) -> "Steady":
         """Return this after a knob was turned."""
         return replace(self, speed=None, speed_s=0.0, pct=None)
+
+
+def is_close(sensed: Sensed) -> bool:
+    """Whether a device is near its target, or soon will be."""
+    error = sensed.error_c
+    if error is None or error < FAR_OFF_C:
+        return False
+    return error + CLOSE_S * max(0.0, sensed.slope_c_s) >= CLOSE_C
+
+
+def need(steady: Steady, cooling: Cooling, sensed: Sensed) -> Steady:
+    """Return the state with whether full mode has to hold a speed: where it did before, or warm."""
+    was_held = cooling.start is not None and bool(cooling.start.knobs.touched())
+    is_seen = cooling.c_per_w is not None or cooling.fitted(EARLY_S) is not None
+    is_warm = is_seen and cooling.busy_s >= EARLY_S and is_close(sensed)
+    return replace(steady, is_needed=steady.is_needed or was_held or is_warm)
 
 
 def excess_of(cooling: Cooling, sensed: Sensed, target_c: float) -> float | None:
@@ -99,15 +123,20 @@ def adopt(
         limit_w: Power limit in force; ``None`` = unknown.
     """
     fitted, error = cooling.fitted(), sensed.error_c
-    if cooling.c_per_w is None and fitted is not None and (error or -HOT_C) >= ADOPT_FIRST_C:
-        return replace(cooling, c_per_w=FIRST_TRUST_FRAC * fitted)
+    early = cooling.fitted(EARLY_S)
+    if cooling.c_per_w is None and early is not None and is_close(sensed):
+        sure = EARLY_FRAC if cooling.seen_s < CLIMB_AFTER_S else LATER_FRAC
+        return replace(cooling, c_per_w=early / sure, is_cautious=True)
     if cooling.c_per_w is None and cooling.work_w and cooling.work_s >= FIRST_LOOK_S:
         assumed = ASSUMED_RISE_C / max(cooling.work_w, limit_w or 0.0)
         return replace(cooling, c_per_w=assumed, is_cautious=True)
     if fitted is None or error is None or cooling.room_c is None or cooling.c_per_w is None:
         return cooling
     if cooling.is_cautious:
-        return _come_up(cooling, fitted, error, target_c - cooling.room_c)
+        rise_c = target_c - cooling.room_c
+        if steady.is_needed and (cooling.seen_s < NEW_S or error <= ADOPT_C):
+            return _feel_out(cooling, rise_c + error + LOOK_AHEAD_S * sensed.slope_c_s)
+        return _come_up(cooling, fitted, error, rise_c)
     off_c = (fitted / cooling.c_per_w - 1.0) * (target_c - cooling.room_c)
     is_seen = cooling.work_s >= SETTLE_S or error > HOT_C
     warm_c = ADOPT_HELD_C if steady.was_held else ADOPT_WARM_C
@@ -117,6 +146,30 @@ def adopt(
     return replace(cooling, c_per_w=fitted) if is_worse or is_better else cooling
 
 
+def _feel_out(cooling: Cooling, rise_c: float) -> Cooling:
+    """Go by a minute at one draw, with what the case still takes up: full mode begins fast.
+
+    In its first ten minutes it may come down; later only up, for that would be a fall.
+    """
+    look_s = CLIMB_LOOK_S if is_climbing(cooling) else LOOK_S
+    if cooling.work_s < look_s or not cooling.work_w:
+        return cooling
+    is_new = cooling.seen_s < NEW_S
+    seen = rise_c * _when_warm(cooling, NEW_FRAC if is_new else COLD_FRAC) / cooling.work_w
+    if not is_new:
+        seen = min(seen, cooling.c_per_w or seen)
+    return replace(cooling, c_per_w=seen, is_cautious=not _is_warm(cooling))
+
+
+def _when_warm(cooling: Cooling, cold_frac: float = COLD_FRAC) -> float:
+    """Return how much more degrees per watt there will be once the case is warm."""
+    return 1.0 + cold_frac * max(0.0, 1.0 - cooling.soaked_frac)
+
+
+def _is_warm(cooling: Cooling) -> bool:
+    return cooling.soaked_frac >= SOAKED_FRAC or cooling.work_s >= CAUTIOUS_S
+
+
 def _come_up(cooling: Cooling, fitted: float, error_c: float, rise_c: float) -> Cooling:
     """Believe in as much as is seen, less what the case still takes up, until it is warm."""
     c_per_w = cooling.c_per_w or fitted
@@ -124,11 +177,10 @@ def _come_up(cooling: Cooling, fitted: float, error_c: float, rise_c: float) -> 
         return replace(cooling, c_per_w=fitted, is_cautious=False)
     if not is_climbing(cooling) or not cooling.work_w:
         return cooling
-    likely = fitted * (1.0 + COLD_FRAC * max(0.0, 1.0 - cooling.soaked_frac))
+    likely = fitted * _when_warm(cooling)
     if likely > c_per_w:  # it waits, and does not turn back, while that is not hot
         likely = min(likely, max(c_per_w, rise_c / cooling.work_w))
-    is_over = cooling.soaked_frac >= SOAKED_FRAC or cooling.work_s >= CAUTIOUS_S
-    return replace(cooling, c_per_w=likely, is_cautious=not is_over)
+    return replace(cooling, c_per_w=likely, is_cautious=not _is_warm(cooling))
 
 
 def is_sure(cooling: Cooling) -> bool:
@@ -152,6 +204,8 @@ def is_off(steady: Steady, cooling: Cooling, excess_c: float) -> bool:
     """Whether the draw is to be corrected; once more when all of it is warm for the first time."""
     if cooling.is_cautious:
         return abs(excess_c) > NEAR_C
+    if steady.is_needed and excess_c > NEAR_C:
+        return True  # the firmware is near
     is_final = steady.first_w is not None or not is_sure(cooling)
     near_c = NEAR_AGAIN_C if steady.was_held else NEAR_C
     return abs(excess_c) > (FAR_C if steady.is_held and is_final else near_c)

@@ -86,7 +86,7 @@ def give_back(state: GovernorState, knobs: tuple[Knob, ...], code: str, now_s: f
     state = replace(
         state,
         cooling=cooling.turned(),
-        steady=replace(state.steady.turned(), is_held=False, was_held=False),
+        steady=replace(state.steady.turned(), is_held=False, was_held=False, is_needed=False),
     )
     return replace(state, knobs=left, changed_s=now_s, direction=0, last=reason), actions
 
