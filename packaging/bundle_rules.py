@@ -63,6 +63,12 @@ OF_THE_SYSTEM = (
     *("libdbus-1.so", "libsystemd.so", "libcap.so", "libgcrypt.so", "libgpg-error.so", "liblz4.so"),
 )
 
+# Of the modules for each kind of processor, the one with matrix tiles (AMX). GCC drops the rows and
+# columns of the tiles' description, because its header says that only its first 8 bytes are read;
+# each long prompt then ends with an illegal instruction on a Xeon that has them (seen with GCC 12
+# on a real one). Without it such a processor gets the next best module.
+TILES = "ggml-cpu-sapphirerapids"
+
 
 def not_locked() -> list[str]:
     """Return the modules that happen to be installed here but are no part of RigTune.
@@ -117,7 +123,7 @@ def write_list(folder: Path, entries: Iterable[tuple[str, str, str]]) -> Path:
 def is_shipped(place: str) -> bool:
     """Tell whether a file belongs into the bundle, by its place there."""
     path = PurePosixPath(place.replace("\\", "/"))
-    if path.name.startswith((*DRIVERS, *OF_THE_SYSTEM)):
+    if path.name.startswith((*DRIVERS, *OF_THE_SYSTEM)) or TILES in path.name:
         return False
     for prefix in ("libQt6", "Qt6"):
         if path.name.startswith(prefix):

@@ -22,6 +22,9 @@ def rules(monkeypatch: pytest.MonkeyPatch) -> Any:
     ("place", "is_shipped"),
     [
         ("llama_cpp/lib/libggml-vulkan.so", True),
+        ("llama_cpp/lib/libggml-cpu-haswell.so", True),
+        ("llama_cpp/lib/libggml-cpu-sapphirerapids.so", False),
+        ("llama_cpp/lib/ggml-cpu-sapphirerapids.dll", False),
         ("libvulkan.so.1", False),
         ("vulkan-1.dll", False),
         ("libstdc++.so.6", False),
