@@ -6,11 +6,12 @@ copy of the embedding; expert tensors of the first ``n_cpu_moe`` blocks stay in 
 """
 
 import bisect
+import math
 import re
 import struct
 from collections.abc import Iterator
 from enum import StrEnum
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from app.domain.model import ModelSpec, TensorInfo
@@ -123,6 +124,17 @@ def layer_devices(
         min(bisect.bisect_right(bounds, _float32(i / n_active)), len(devices) - 1)
         for i in range(n_active)
     )
+
+
+def holds_fewer(n_gpu_layers: int, devices: tuple[FormulaDevice, ...]) -> bool:
+    """Whether a device has fewer of so many layers than of one less: all borders move with each.
+
+    Happens to a small device between others, which has room for a layer at some counts only.
+    """
+    bounds = [0.0, *_split_bounds(devices)]
+    before, now = ([math.ceil(b * n) for b in bounds] for n in (n_gpu_layers - 1, n_gpu_layers))
+    shares = zip(pairwise(before), pairwise(now), strict=True)
+    return any(end - begin < old_end - old for (old, old_end), (begin, end) in shares)
 
 
 def place_weights(

@@ -48,8 +48,8 @@ def largest(low: int, high: int, room: Room, guess: int | None = None) -> int | 
     return good.value if good.value >= low else None
 
 
-def past_gaps(found: int, high: int, room: Room, gap: int) -> int:
-    """Return the largest value from ``found`` on that fits, past at most ``gap`` that do not.
+def past_gaps(found: int, high: int, room: Room, gap: int, sinks: Callable[[int], bool]) -> int:
+    """Return the largest value from ``found`` on that fits, past values that do not.
 
     For needs that sink again: one layer more moves the borders between devices, too.
 
@@ -57,13 +57,13 @@ def past_gaps(found: int, high: int, room: Room, gap: int) -> int:
         found: Answer of ``largest``, or the value below the smallest: the next one does not fit.
         high: Largest value.
         room: The question.
-        gap: How many values may lie between two that fit.
+        gap: How many values beyond one that fits are asked in any case.
+        sinks: Whether a value may need less of something than the one before; asked, too.
     """
-    value = found + 2
-    while value <= min(high, found + gap + 1):
-        if room(value) >= 0:
-            found = value
-        value += 1
+    last = found + gap + 1
+    for value in range(found + 2, high + 1):
+        if (value <= last or sinks(value)) and room(value) >= 0:
+            found, last = value, value + gap + 1
     return found
 
 

@@ -17,6 +17,7 @@ from app.estimate.divided import is_divided
 from app.estimate.formula import Formula
 from app.estimate.profile import DEFAULT_PROFILE, EngineProfile, FormulaDevice
 from app.estimate.refusal import refusal
+from app.estimate.weights import holds_fewer
 from app.memory.inverse import Room, cheapest, largest, past_gaps, smallest
 from app.memory.judge import Judgement, Surroundings, free_now, judge
 from app.memory.overhead import Overhead, is_cpu_backed
@@ -134,19 +135,20 @@ class Memory:
 
         ``None`` = not even none, or not known (``is_unread``). RAM is not asked here; the
         estimate of the answer has its verdict. Over several devices one layer more may need less
-        of the one that is short; a few are asked beyond the first that does not fit.
+        of the one that is short: where that may be is asked beyond the first that does not fit.
         """
         if not self._around.devices:
             return 0
         name, high = "n_gpu_layers", self.spec.max_gpu_layers
         full = msgspec.structs.replace(settings, n_gpu_layers=high)
-        if self.is_unread(settings) or is_divided(full, self._formula.used(full)):
+        devices = self._formula.used(full)
+        if self.is_unread(settings) or is_divided(full, devices):
             return None
         found = self._search(name, settings, 0, high, exact=exact)
-        n_devices = len(settings.devices or self._around.devices)
-        if n_devices > 1:
+        if len(devices) > 1:
             room = self._room_with(name, settings, exact=exact)
-            most = past_gaps(-1 if found is None else found, high, room, n_devices)
+            below = -1 if found is None else found
+            most = past_gaps(below, high, room, len(devices), lambda n: holds_fewer(n, devices))
             return most if most >= 0 else None
         return found
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from app.domain.memory import DeviceMemory
 from app.domain.record import Record
 from app.domain.settings import Settings
-from app.domain.units import GIB
+from app.domain.units import GIB, MIB
 
 FreeNow = Callable[[str], int | None]
 
@@ -19,6 +19,8 @@ HOST = "host"
 # beyond these something else happened on the device meanwhile
 _MAX_CONTEXT = 2 * GIB
 _MAX_GROWTH = 8 * GIB
+# and so it did where more than this is free again while the context is there
+_NOISE = 16 * MIB
 
 
 class Footprint(Record, frozen=True, kw_only=True):
@@ -74,8 +76,8 @@ class FootprintMeter:
             if name not in self._least or part.total_bytes == 0:
                 continue
             context = self._before[name] - self._in_context[name] - part.total_bytes
-            growth = max(0, self._in_context[name] - self._least[name])
-            if 0 <= context <= _MAX_CONTEXT and growth <= _MAX_GROWTH:
+            growth = self._in_context[name] - self._least[name]
+            if 0 <= context <= _MAX_CONTEXT and -_NOISE <= growth <= _MAX_GROWTH:
                 found.append(
                     Footprint(
                         device=name,
@@ -83,7 +85,7 @@ class FootprintMeter:
                         has_cpu_layers=bool(host and host.kv_cache_bytes),
                         depth=depth,
                         driver_context_bytes=context,
-                        growth_bytes=growth,
+                        growth_bytes=max(0, growth),
                     )
                 )
         return tuple(found)

@@ -255,6 +255,7 @@ class WorkerRig:
             attempt.fail(explain(end, attempt.phase))
             self._drop_worker()
         finally:
+            self._meter = None  # a later context finds grown pools, also after a trial cut short
             attempt.log_tail = self._tail()
 
     def _steps(self, attempt: Attempt, window: TrialWindow | None) -> Steps:
@@ -294,7 +295,6 @@ class WorkerRig:
         if attempt.take(reply) and self._meter:
             work = attempt.request.workload
             attempt.footprints = self._meter.trial_ended(work.depth + work.n_prompt + work.n_gen)
-        self._meter = None  # a later context of this process finds grown pools
 
     def _start(self) -> Generator[None, None, WorkerProcess]:
         """Start a worker once the memory of earlier ones is free again."""

@@ -61,9 +61,7 @@ class TextBlock(QTextBrowser):
 
     def append_text(self, text: str) -> None:
         """Add ``text`` as it is."""
-        cursor = self.textCursor()
-        cursor.movePosition(QTextCursor.MoveOperation.End)
-        cursor.insertText(visible(text))
+        _append(self, visible(text))
 
     def fit(self, width: int) -> int:
         """Return the height the text needs at this width, pixels."""
@@ -136,9 +134,7 @@ class CodeBlock(QFrame):
 
     def append_text(self, text: str) -> None:
         """Add ``text``."""
-        cursor = self.text.textCursor()
-        cursor.movePosition(QTextCursor.MoveOperation.End)
-        cursor.insertText(visible(text))
+        _append(self.text, visible(text))
         self._measure(self.text.document().lastBlock().text())
 
     def fit(self, width: int) -> int:
@@ -194,3 +190,15 @@ class Fold(QFrame):
     def fit(self, _width: int) -> int:
         """Return its height, pixels."""
         return self.sizeHint().height()
+
+
+def _append(edit: QTextBrowser | QPlainTextEdit, text: str) -> None:
+    """Add ``text``, and leave what is selected as it is: its end would move with the text's."""
+    own, cursor = edit.textCursor(), edit.textCursor()
+    anchor, position = own.anchor(), own.position()
+    cursor.movePosition(QTextCursor.MoveOperation.End)
+    cursor.insertText(text)
+    if anchor != position:
+        own.setPosition(anchor)
+        own.setPosition(position, QTextCursor.MoveMode.KeepAnchor)
+        edit.setTextCursor(own)

@@ -149,16 +149,19 @@ class _Column:
         if done:
             self._close(done)
         rest = self._splitter.open
+        has_changed = bool(done)
+        if self._open is not None and (self._open.segment or rest).kind != rest.kind:
+            # what looked like text was the mark that begins a block, which is drawn otherwise
+            self.rows.remove(self._open)
+            self._open, has_changed = None, True
         if not rest.text:
-            return None, bool(done)
-        if self._open is None or self._open.segment is None:
-            self._open = self._row(rest)
+            return None, has_changed
+        if self._open is None:
+            self._open, has_changed = self._row(rest), True
             self._open.is_open = True
             self.rows.append(self._open)
-            return self._open, True
-        is_same = self._open.segment.kind == rest.kind
         self._open.segment = rest
-        return self._open, bool(done) or not is_same
+        return self._open, has_changed
 
     def finish(self) -> None:
         """The text has ended."""

@@ -1,5 +1,7 @@
 """Inverse questions: the answer fits, and one step further does not."""
 
+from itertools import pairwise
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -28,6 +30,12 @@ MOE = a_spec(
     n_ctx_train=N_CTX, n_expert=32, n_expert_used=4,
     tensors=moe_tensors(
         n_layer=N_LAYER, n_embd=1024, n_vocab=65536, n_ff_exp=512, n_expert=32, n_q=2048, n_kv=512
+    ),
+)  # fmt: skip
+LONG = a_spec(
+    n_layer=40, n_embd=8192, n_vocab=65536, n_head=16, n_head_kv=8, k_dim=128, n_ctx_train=N_CTX,
+    tensors=dense_tensors(
+        n_layer=40, n_embd=8192, n_vocab=65536, n_ff=65536, n_q=2048, n_kv=1024, kind="q4_K"
     ),
 )  # fmt: skip
 
@@ -137,4 +145,21 @@ def test_a_small_card_between_two_hides_no_layers(
     asked = Settings(n_gpu_layers=0, n_ctx=8192)
     every = [n for n in range(N_LAYER + 2) if fits(memory, asked, "n_gpu_layers", n)]
     assert every != list(range(every[0], every[-1] + 1)), "no gap: the case shows nothing"
+    assert memory.max_n_gpu_layers(asked) == every[-1]
+
+
+@pytest.mark.parametrize("free_mib", [(7900, 1380, 38900), (6300, 1660, 26300)])
+def test_a_card_without_room_for_a_layer_hides_none_on_the_others(
+    free_mib: tuple[int, int, int],
+) -> None:
+    """At many counts in a row its share is a layer, at others beyond it is none."""
+    cards = tuple(
+        msgspec.structs.replace(card(free, f"CUDA{i}"), total_bytes=48 * GIB)
+        for i, free in enumerate(free_mib)
+    )
+    memory = Memory(LONG, cards, HostInfo(os="linux", ram_bytes=64 * GIB))
+    asked = Settings(n_gpu_layers=0, n_ctx=8192)
+    every = [n for n in range(LONG.n_layer + 2) if fits(memory, asked, "n_gpu_layers", n)]
+    gaps = [later - n for n, later in pairwise(every)]
+    assert max(gaps) > len(cards) + 1, "no wide gap: the case shows nothing"
     assert memory.max_n_gpu_layers(asked) == every[-1]

@@ -98,7 +98,7 @@ def test_cheapest_is_the_first_that_fits() -> None:
 
 @given(high=st.integers(2, 30), beyond=st.sets(st.integers(2, 30)), gap=st.integers(0, 3))
 def test_gaps_up_to_a_width_are_passed(high: int, beyond: set[int], gap: int) -> None:
-    """From 0, which fits, and 1, which does not, over gaps of at most ``gap`` values."""
+    """From 0, which fits, and 1, which does not, over ``gap`` values, or to where it may fit."""
     good = {0, *(v for v in beyond if v <= high)}
     expected = 0
     while True:
@@ -106,4 +106,10 @@ def test_gaps_up_to_a_width_are_passed(high: int, beyond: set[int], gap: int) ->
         if not further:
             break
         expected = max(further)
-    assert past_gaps(0, high, lambda v: 0 if v in good else -1, gap) == expected
+
+    def room(value: int) -> float:
+        return 0 if value in good else -1
+
+    assert past_gaps(0, high, room, gap, lambda _: False) == expected
+    most = max((v for v in good if 0 < v <= high and v != 1), default=0)
+    assert past_gaps(0, high, room, gap, good.__contains__) == most

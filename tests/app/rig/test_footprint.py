@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.domain.events import RigEvent, TrialFinished
+from app.domain.events import RigEvent, TrialFinished, TrialProgress
 from app.domain.memory import DeviceMemory
 from app.domain.outcome import Outcome
 from app.domain.settings import Settings
@@ -62,6 +62,7 @@ def test_context_and_growth_are_told_apart() -> None:
         (8192, None),  # the card was lost meanwhile
         (8192, 8192 - 1024 - 530, None),  # or in the first pass
         (8192, 8192 - 1024 - 530),  # no pass ran
+        (8192, 6638, 6700, 7900),  # another program ended meanwhile, or the context had already
     ],
 )
 def test_readings_that_cannot_be_true_teach_nothing(free_mib: tuple[int | None, ...]) -> None:
@@ -98,13 +99,39 @@ def test_only_the_first_context_of_a_process_teaches(tmp_path: Path) -> None:
     assert [(f.settings.n_ubatch, f.growth_bytes) for f in kept] == [(512, 90 * MIB)]
 
 
+@pytest.mark.engine
+def test_a_trial_cut_short_leaves_nothing_for_the_next(tmp_path: Path) -> None:
+    """Its context was another one: what it read says nothing of the one that follows."""
+    spec = read_model(make_model(tmp_path / "tiny.gguf"))
+    kept: list[Footprint] = []
+    host = SearchHost(cores_physical=1, cores_logical=1, ram_bytes=1 << 34)
+    free = iter([8 * GIB, 6 * GIB])
+    with rpc_device() as endpoint:
+        rig = WorkerRig(
+            spec, host, devices=("RPC0",), launch=Launch(rpc=(endpoint,)),
+            free_now=lambda _: next(free, 7 * GIB), learn=kept.append,
+        )  # fmt: skip
+        with closing(rig):
+            asked = Settings(n_gpu_layers=9, n_ctx=512, n_threads=1, devices=("RPC0",))
+            events = rig.run_trial(_request(asked))
+            while next(events) != TrialProgress(phase="decode"):
+                pass
+            events.close()  # type: ignore[attr-defined]
+            assert rig.holds(asked)
+            assert _run(rig, asked) is Outcome.OK
+    assert kept == []
+
+
 def _run(rig: WorkerRig, settings: Settings) -> Outcome:
     last: RigEvent | None = None
-    request = TrialRequest(
-        stage="test", settings=settings, workload=Workload(n_prompt=16, n_gen=8), min_reps=1,
-        max_reps=1, max_s=1,
-    )  # fmt: skip
-    for event in rig.run_trial(request):
+    for event in rig.run_trial(_request(settings)):
         last = event
     assert isinstance(last, TrialFinished)
     return last.trial.outcome
+
+
+def _request(settings: Settings) -> TrialRequest:
+    return TrialRequest(
+        stage="test", settings=settings, workload=Workload(n_prompt=16, n_gen=8), min_reps=1,
+        max_reps=1, max_s=1,
+    )  # fmt: skip

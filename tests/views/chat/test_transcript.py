@@ -165,6 +165,21 @@ def test_finished_parts_are_left_alone_while_more_comes(
     assert changes == [len(blocks) - 1] * 20
 
 
+@pytest.mark.parametrize("text", ["some words", "x\n\n```py\ncode = 1"])
+def test_selection_does_not_grow_with_the_answer(transcript: Transcript, text: str) -> None:
+    """What the user selected up to the end is what they copy, whatever came since."""
+    transcript.begin(continues=False)
+    transcript.append(text)
+    block = transcript._in_order()[-1]
+    assert isinstance(block, TextBlock | CodeBlock)
+    edit = block.text if isinstance(block, CodeBlock) else block
+    edit.selectAll()
+    selected = edit.textCursor().selectedText()
+    transcript.append(" and more")
+    assert edit.toPlainText().endswith(" and more")
+    assert edit.textCursor().selectedText() == selected
+
+
 def test_bar_that_comes_into_sight_takes_its_width(transcript: Transcript, qtbot: QtBot) -> None:
     """The row that made the transcript higher than its area must be as wide as one made anew."""
     transcript.begin(continues=False)
