@@ -9,7 +9,7 @@ from app.advice.text import FALLBACK, render
 from app.domain.errors import Bug, ErrorInfo
 from app.domain.memory import Verdict
 from app.domain.outcome import Outcome
-from app.domain.settings import FlashAttn, LoadMode, Settings
+from app.domain.settings import FlashAttn, LoadMode, Settings, SplitMode
 from app.domain.sweep import BudgetName, Goal, Reason, SweepStatus
 from app.domain.trial import Rate
 from app.domain.units import MISSING, significant
@@ -325,11 +325,12 @@ def settings_parts(settings: Settings) -> dict[str, str]:
         texts["override_tensor"] = text.format(rules=settings.override_tensor)
     if settings.n_threads:
         texts["n_threads"] = translate("Words", "threads {n}").format(n=settings.n_threads)
-    if {settings.type_k, settings.type_v} != {"f16"}:
-        text = translate("Words", "KV {k}/{v}")
-        texts["type_k"] = text.format(k=settings.type_k, v=settings.type_v)
+    if {k := settings.type_k, v := settings.type_v} != {"f16"}:
+        texts["type_k"] = translate("Words", "KV {k}/{v}").format(k=k, v=v)
     if settings.flash_attn is FlashAttn.OFF:
         texts["flash_attn"] = translate("Words", "flash attention off")
+    if (mode := settings.split_mode) is not SplitMode.LAYER:
+        texts["split_mode"] = translate("Words", "split mode {mode}").format(mode=mode)
     if settings.load_mode is LoadMode.NONE:
         texts["load_mode"] = translate("Words", "weights pinned")
     return texts

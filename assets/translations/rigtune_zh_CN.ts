@@ -3357,6 +3357,10 @@
         <translation>关闭 Flash Attention</translation>
     </message>
     <message>
+        <source>split mode {mode}</source>
+        <translation>切分方式 {mode}</translation>
+    </message>
+    <message>
         <source>weights pinned</source>
         <translation>锁定权重</translation>
     </message>

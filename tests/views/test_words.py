@@ -5,12 +5,13 @@ import sys
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 from PySide6.QtWidgets import QApplication
 
 from app.domain.memory import Verdict
 from app.domain.outcome import Outcome
-from app.domain.settings import SETTINGS
+from app.domain.settings import SETTINGS, SplitMode
 from app.domain.sweep import BUDGETS, BudgetName, Goal, SweepStatus
 from app.sweep.plan import _stages
 from tests.fakes import window_data as data
@@ -103,6 +104,16 @@ def test_trials_are_told_apart_by_what_differs() -> None:
     assert texts == [
         "GPU layers 28, batch 512", "GPU layers 14, batch 512", "GPU layers 14, batch 1024",
     ]  # fmt: skip
+
+
+def test_another_split_mode_is_among_the_settings_that_matter() -> None:
+    """A result on request must not look like the usual one, nor like its rival."""
+    by_tensor = msgspec.structs.replace(data.settings(28), split_mode=SplitMode.TENSOR)
+    assert (
+        words.settings_text(by_tensor)
+        == f"{words.settings_text(data.settings(28))}, split mode tensor"
+    )
+    assert words.differing_texts([data.settings(28), by_tensor])[1].endswith("split mode tensor")
 
 
 def test_sentences_follow_each_other_as_the_language_has_it(qapp: QApplication) -> None:
