@@ -20,7 +20,7 @@ import msgspec
 
 from app.domain.events import TrialProgress
 from app.domain.machine import HostInfo
-from app.domain.settings import Settings
+from app.domain.settings import Settings, SplitMode
 from app.domain.sweep import Reason, Recommended, SweepPlan, SweepResult, SweepStatus
 from app.domain.units import GIB, MIB
 from app.memory import Memory
@@ -36,6 +36,7 @@ CACHE_FACTOR = 4  # what is not larger than this many last-level caches is serve
 _FREE_BYTES = 2 * GIB  # a read benchmark must not push the model out of RAM
 HOST = "host"
 FULL_TYPES = ("f16", "f32", "bf16")
+_NO_REFERENCE = "Split mode tensor needs flash attention, which a plain cache is without."
 
 RamRead = Callable[[], float | None]
 Looking = Generator[TrialProgress, None, SweepResult]
@@ -62,8 +63,10 @@ def with_evidence(
     best = result.recommended
     if best is None or result.status in (SweepStatus.CANCELLED, SweepStatus.FAILED):
         return result
-    question = CheckOutput(settings=best.settings, n_tok=check_length(best))
-    checked = yield from rig.ask_loaded(question)
+    checked = None
+    if has_reference(best.settings):
+        question = CheckOutput(settings=best.settings, n_tok=check_length(best))
+        checked = yield from rig.ask_loaded(question)
     reasons = [*result.reasons, *output_reasons(best.settings, checked)]
     has_room = (host.ram_available_bytes or 0) > _FREE_BYTES
     gb_s = ram_read() if has_room else None
@@ -84,8 +87,15 @@ def check_length(best: Recommended) -> int:
     return max(MIN_CHECK_TOK, min(MAX_CHECK_TOK, affordable))
 
 
+def has_reference(settings: Settings) -> bool:
+    """Whether a plain f16 cache runs on the same load: divided by tensor, llama.cpp refuses it."""
+    return settings.split_mode is not SplitMode.TENSOR or not settings.devices
+
+
 def output_reasons(settings: Settings, checked: Reply | None) -> list[Reason]:
     """Return what the comparison of outputs says; a quantised cache gets its quality note."""
+    if not has_reference(settings):
+        return [Reason(code="output_unchecked", data={"why": _NO_REFERENCE})]
     if isinstance(checked, Failed):
         return [Reason(code="output_unchecked", data={"why": checked.error.message})]
     if not isinstance(checked, OutputChecked):

@@ -1,10 +1,11 @@
 """What is added to an answer: the comparison of outputs, and shares of ceilings."""
 
+import msgspec
 import pytest
 
 from app.domain.errors import ErrorInfo
 from app.domain.outcome import Outcome
-from app.domain.settings import Settings
+from app.domain.settings import Settings, SplitMode
 from app.domain.sweep import Reason, Recommended
 from app.domain.trial import Rate
 from app.session.evidence import (
@@ -13,6 +14,7 @@ from app.session.evidence import (
     MIN_CHECK_TOK,
     ceiling_reasons,
     check_length,
+    has_reference,
     output_reasons,
 )
 from app.worker.protocol import Failed, OutputChecked
@@ -65,6 +67,15 @@ def test_what_could_not_be_compared_is_said() -> None:
     failed = Failed(outcome=Outcome.CRASHED, error=ErrorInfo(code="x", message="why"))
     assert codes(output_reasons(PLAIN, failed)) == ["output_unchecked"]
     assert output_reasons(PLAIN, None) == []
+
+
+def test_what_has_nothing_to_be_compared_with_is_no_comparison_passed() -> None:
+    """On a load divided by tensor nothing runs without flash attention: no plain cache there."""
+    by_tensor = Settings(n_gpu_layers=9, devices=("A", "B"), split_mode=SplitMode.TENSOR)
+    assert not has_reference(by_tensor)
+    assert codes(output_reasons(by_tensor, None)) == ["output_unchecked"]
+    assert has_reference(msgspec.structs.replace(by_tensor, devices=()))  # nothing is divided
+    assert has_reference(msgspec.structs.replace(by_tensor, split_mode=SplitMode.ROW))
 
 
 def test_the_check_stays_short() -> None:
