@@ -3,6 +3,9 @@
 import sys
 from collections.abc import Callable
 
+import msgspec
+
+from app.domain.settings import SplitMode
 from app.export.llama_cpp import llama_bench, llama_cpp_python, llama_server
 from app.export.other import koboldcpp, lmstudio, ollama
 from app.export.target import Exported
@@ -29,6 +32,11 @@ def render(profile: Profile, target: str, *, windows: bool = sys.platform == "wi
     Raises:
         UsageProblem: The profile cannot be put into this format.
     """
+    settings = profile.settings
+    if not (settings.devices or settings.n_gpu_layers):
+        # no device shares nothing; llama.cpp refuses to load that by tensor
+        settings = msgspec.structs.replace(settings, split_mode=SplitMode.LAYER)
+        profile = msgspec.structs.replace(profile, settings=settings)
     return FORMATS[target](profile, windows)
 
 

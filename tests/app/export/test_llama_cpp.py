@@ -13,7 +13,7 @@ import pytest
 
 from app.domain.draft import DraftResult
 from app.domain.errors import UsageProblem
-from app.domain.settings import KV_TYPES, SETTINGS
+from app.domain.settings import KV_TYPES, SETTINGS, SplitMode
 from app.export import FORMATS, export, render
 from tests.fakes.models import make_model
 from tests.fakes.profiles import PROFILE, with_settings
@@ -116,6 +116,14 @@ def test_what_is_left_to_the_engine_is_not_said() -> None:
     assert not {"--threads", "--threads-batch", "--device"} & set(options)
     zero = _options(export(with_settings(n_gpu_layers=0), "llama-server", windows=False))
     assert zero["--n-gpu-layers"] == "0"
+
+
+@pytest.mark.parametrize("target", FORMATS)
+def test_no_split_mode_without_a_device(target: str) -> None:
+    """What shares nothing is not told how: llama.cpp refuses to load that by tensor."""
+    cpu = {"n_gpu_layers": 0, "devices": (), "tensor_split": "", "split_mode": SplitMode.TENSOR}
+    exported = render(with_settings(**cpu), target, windows=False)
+    assert "split" not in "".join([exported.text, *exported.notes]).lower()
 
 
 def test_llama_bench_repeats_the_goal_s_workload() -> None:
