@@ -100,6 +100,10 @@ _VARIABLES = {
     "LLAMA_ARG_THREADS": "n_threads",
     "LLAMA_ARG_N_PARALLEL": "n_seq_max",
     "LLAMA_ARG_DEVICE": "devices",
+    "LLAMA_ARG_SPLIT_MODE": "split_mode",
+    "LLAMA_ARG_TENSOR_SPLIT": "tensor_split",
+    "LLAMA_ARG_MAIN_GPU": "main_gpu",
+    "LLAMA_ARG_LOAD_MODE": "load_mode",
     "LLAMA_ARG_FIT": "fit",
 }
 

@@ -44,6 +44,17 @@ def test_short_and_long_spellings(text: str) -> None:
     assert read_command(f"llama-server {text}").options == SPELLINGS[text]
 
 
+def test_how_devices_share_is_read_from_variables_too() -> None:
+    """llama-server takes each of its flags from the environment; these decide what is measured."""
+    shared = "LLAMA_ARG_SPLIT_MODE=row LLAMA_ARG_TENSOR_SPLIT=3,1 LLAMA_ARG_MAIN_GPU=1"
+    command = read_command(f"{shared} LLAMA_ARG_LOAD_MODE=none llama-server -m a.gguf -sm layer")
+    assert command.variables == {}
+    assert command.options == {
+        "model": "a.gguf", "split_mode": "layer", "tensor_split": "3,1", "main_gpu": "1",
+        "load_mode": "none",
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("text", "model"),
     [
