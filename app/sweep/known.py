@@ -248,11 +248,7 @@ class Known:
 
     def is_loaded(self, settings: Settings) -> bool:
         """Whether the last trial left the weights of ``settings`` in place."""
-        if not self.trials:
-            return False
-        last = self.trials[-1]
-        alive = OUTCOMES[last.outcome].has_speed
-        return alive and last.request.settings.load_key == settings.load_key
+        return bool(self.trials) and leaves_loaded(self.trials[-1], settings)
 
     def is_dominated(self, settings: Settings) -> bool:
         """Whether a smaller need has already run out of memory.
@@ -327,3 +323,9 @@ class Known:
 def _is_memory_failure(trial: Trial) -> bool:
     info = OUTCOMES[trial.outcome]
     return info.is_memory and not info.has_speed
+
+
+def leaves_loaded(trial: Trial, settings: Settings) -> bool:
+    """Whether ``trial`` left the weights of ``settings`` in place."""
+    alive = OUTCOMES[trial.outcome].has_speed
+    return alive and trial.request.settings.load_key == settings.load_key

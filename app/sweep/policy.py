@@ -10,6 +10,7 @@ from app.domain.memory import MemoryEstimate
 from app.domain.settings import Settings
 from app.domain.sweep import Done, RunTrial, Step, SweepPlan, SweepStatus
 from app.domain.trial import Trial, TrialRequest
+from app.sweep.known import leaves_loaded
 from app.sweep.script import script
 from app.sweep.search import Search
 
@@ -42,7 +43,7 @@ def next_step(
         while True:
             trial = _answer(left, request)
             if trial is None:
-                return _within_budget(search, left, request)
+                return _within_budget(search, trials, left, request)
             request = questions.send(trial)
     except StopIteration:
         is_cut = search.is_cut or search.elapsed_s > search.budget.max_s
@@ -59,12 +60,17 @@ def _answer(left: list[Trial], request: TrialRequest) -> Trial | None:
     return None
 
 
-def _within_budget(search: Search, left: list[Trial], request: TrialRequest) -> Step:
-    """Return ``request`` unless trials that no longer have a question used the budget up."""
+def _within_budget(
+    search: Search, trials: tuple[Trial, ...], left: list[Trial], request: TrialRequest
+) -> Step:
+    """Return ``request`` unless trials that no longer have a question used the budget up.
+
+    What is loaded is then what the last trial loaded, whichever question came last.
+    """
     every = [*search.trials, *left]
     loads = len({t.load_id for t in every})
     over = loads > search.budget.max_loads
-    if left and not search.is_loaded(request.settings):
+    if left and not leaves_loaded(trials[-1], request.settings):
         over = over or loads == search.budget.max_loads
     if over or sum(t.elapsed_s for t in every) > search.budget.max_s:
         return Done(status=SweepStatus.BUDGET_REACHED)

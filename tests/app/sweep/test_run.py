@@ -19,10 +19,18 @@ from app.domain.events import (
 from app.domain.memory import MemoryEstimate
 from app.domain.outcome import Outcome
 from app.domain.settings import Settings
-from app.domain.sweep import BudgetName, SearchSpace, SweepRequest, SweepStatus
+from app.domain.sweep import (
+    BUDGETS,
+    BudgetName,
+    RunTrial,
+    SearchSpace,
+    SweepRequest,
+    SweepStatus,
+)
 from app.domain.trial import Trial, TrialRequest
 from app.domain.units import GIB
 from app.rig.simulated import SimulatedRig
+from app.sweep.policy import next_step
 from app.sweep.run import DryRuns, cancelled, run_sweep
 from tests.fakes.rigs import machine, plan_for, search
 
@@ -47,6 +55,21 @@ def test_events_in_order() -> None:
     assert len(result.trials) == len(finished)
     assert result.virtual_s == pytest.approx(sum(t.elapsed_s for t in result.trials))
     assert result.measured_s < result.virtual_s
+
+
+def test_trials_without_a_question_never_cost_a_load_too_many() -> None:
+    """What another version or request measured counts: a question of an earlier load is dropped."""
+    rig = small()
+    plan, whole = plan_for(rig, QUICK), search(small(), QUICK).trials
+    for index, trial in enumerate(whole):
+        work = msgspec.structs.replace(trial.request.workload, n_prompt=1)
+        request = msgspec.structs.replace(trial.request, workload=work)
+        other = msgspec.structs.replace(trial, request=request)
+        step = next_step(plan, rig.dry_run, (*whole[:index], other, *whole[index + 1 :]))
+        if isinstance(step, RunTrial):
+            is_there = step.request.settings.load_key == whole[-1].request.settings.load_key
+            loads = len({t.load_id for t in whole}) + (not is_there)
+            assert loads <= BUDGETS[BudgetName.QUICK].max_loads, index
 
 
 @pytest.mark.parametrize("done", [1, 4, 7])
