@@ -11,7 +11,6 @@ from app.domain.settings import Settings
 from app.domain.sweep import (
     Cliff,
     ContextPoint,
-    Goal,
     Recommended,
     SweepPlan,
     SweepRequest,
@@ -20,7 +19,14 @@ from app.domain.sweep import (
     Tie,
 )
 from app.domain.trial import Trial
-from app.sweep.context import CURVE_STAGE, floor_tok_s, full_depth, larger_contexts, meets
+from app.sweep.context import (
+    CURVE_STAGE,
+    floor_tok_s,
+    full_depth,
+    larger_contexts,
+    may_grow,
+    meets,
+)  # fmt: skip
 from app.sweep.knee import cliff_between, find_knee, is_spilled
 from app.sweep.ladder import layer_ladder
 from app.sweep.layers import auto_fit_settings
@@ -208,7 +214,7 @@ def _with_longest(search: Search, winner: Point | None) -> Recommended | None:
     """Return the winner; for ``long_context`` in the largest context that keeps the floor."""
     answer = _recommended(search, winner)
     floor = floor_tok_s(search)
-    if answer is None or floor is None or search.plan.request.goal is not Goal.LONG_CONTEXT:
+    if answer is None or floor is None or not may_grow(search):
         return answer
     best = planned = answer.settings.n_ctx
     for index, trial in enumerate(search.trials):

@@ -44,13 +44,18 @@ def curve_workload(s: Search, depth: int) -> Workload:
     )
 
 
+def may_grow(s: Search) -> bool:
+    """Whether the answer may have a larger context than the plan: the goal's point, no pin."""
+    return s.plan.request.goal is Goal.LONG_CONTEXT and not s.request_is_pinned("n_ctx")
+
+
 def longest_context(s: Search) -> Asking[None]:
     """For the goal ``long_context``: grow the context until decode falls below the floor.
 
     Each context gets the placement that is the largest for it.
     """
     winner, floor = s.answer(), floor_tok_s(s)
-    if winner is None or floor is None or s.plan.request.goal is not Goal.LONG_CONTEXT:
+    if winner is None or floor is None or not may_grow(s):
         return
     asked = s.as_asked(winner.settings)
     ladder = s.experts if winner.rung in s.experts else s.layers

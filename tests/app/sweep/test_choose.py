@@ -141,6 +141,14 @@ def test_long_context_grows_until_the_floor() -> None:
     assert n_ctx > 4096
 
 
+def test_a_pinned_context_does_not_grow() -> None:
+    """The longest context is what the goal is for, but a pin is what was asked for."""
+    request = SweepRequest(goal=Goal.LONG_CONTEXT, floor_tok_s=1.0, pinned={"n_ctx": 4096})
+    result = search(SimulatedRig(machine()), request)
+    assert result.recommended is not None
+    assert result.recommended.settings.n_ctx == 4096
+
+
 def test_every_reason_has_words_and_the_words_their_data() -> None:
     """Each code of the two tables has a text, whose placeholders are the code's data."""
     texts = tomllib.loads(TEXTS.read_text(encoding="utf-8"))["reason"]
