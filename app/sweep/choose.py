@@ -26,7 +26,7 @@ from app.sweep.context import (
     larger_contexts,
     may_grow,
     meets,
-)  # fmt: skip
+)
 from app.sweep.knee import cliff_between, find_knee, is_spilled
 from app.sweep.ladder import layer_ladder
 from app.sweep.layers import auto_fit_settings
