@@ -243,6 +243,17 @@ def test_limit_moved_by_the_user_is_left_alone() -> None:
     assert run.state.watch.withheld == {Knob.POWER_LIMIT: "limit_changed_elsewhere"}
 
 
+def test_a_limit_moved_just_before_a_step_is_not_overwritten() -> None:
+    """While it is open whose limit it is, no step is taken; then what was found is put back."""
+    run = Run(Plant(RTX_3090, 42.0), Wish(mode=Mode.FULL)).go(129)
+    n_written = len(run.plant.written)
+    run.plant.boost = lambda _t: 340.0  # a second before the next step is due
+    run.go(600)
+    assert run.plant.written[n_written:] == [run.found_w]
+    assert run.state.watch.withheld == {Knob.POWER_LIMIT: "limit_changed_elsewhere"}
+    assert run.finish().plant.limit_w == run.found_w
+
+
 def test_moving_limit_is_never_touched() -> None:
     """Dynamic Boost moves the limit by itself: pacing only from then on."""
     plant = Plant()
