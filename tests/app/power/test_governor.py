@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from app.domain.machine import PowerSource
@@ -25,7 +25,15 @@ from app.power.state import GovernorState
 from app.power.targets import targets
 from app.power.turning import CALM_S
 from tests.fakes.governed import Run, best_constant_ms
-from tests.fakes.thermal_cards import CARDS, LAPTOP_3060, LAPTOP_4060, RTX_3090, Card, Phase
+from tests.fakes.thermal_cards import (
+    CARDS,
+    LAPTOP_3060,
+    LAPTOP_4060,
+    RTX_3090,
+    RTX_5060_TI,
+    Card,
+    Phase,
+)
 from tests.fakes.thermal_plant import Plant
 
 replace = msgspec.structs.replace
@@ -196,6 +204,7 @@ def apply_mishap(run: Run, name: str) -> None:
 
 
 @settings(max_examples=10, deadline=None)
+@example(card=RTX_5060_TI, ambient=38.0, mode=Mode.QUIET, target=50.0)  # shows 53, is at 53.5 °C
 @given(
     card=st.sampled_from(CARDS),
     ambient=st.floats(10.0, 40.0),
