@@ -24,14 +24,13 @@ FIRST_LOOK_S, LEARN_S = 5.0, 90.0
 WARM_C, HOT_C, SLOWDOWN_C, LOOK_AHEAD_S = -8.0, 2.5, 4.0, 60.0
 """Against the target of full mode: no longer cool, in the firmware's hands, where that begins."""
 
-EVEN, HELD_MAX_FRAC = 1.02, 0.97
-"""Held a little above what lasts (not after a cool start, which was more than that already), and
-only where that is less than this share of the beginning."""
+HELD_MAX_FRAC = 0.97
+"""The beginning is held only where what lasts is less than this share of it."""
 
 LOOK_S, MEAN_S = 60.0, 300.0
 """A firmware that swings takes about a minute; it is looked at no sooner."""
 
-EARLY_FRAC = 0.77
+EARLY_FRAC = 0.7
 """Of what a cooler seems to carry away in the first minutes, so much is sure."""
 
 HOLD_S = 600.0
@@ -43,6 +42,9 @@ STEP_FRAC, NEAR_FRAC, UP_MAX = 0.03, 0.01, 1.1
 BETTER_MIN, LIKE_MIN = 1.2, 0.95
 """So much more must be carried away before it counts (a firmware may keep to one low clock), and
 with so much a device that kept its speed keeps it again."""
+
+LATE_S, CASE_FRAC = 240.0, 0.17
+"""From then on little but the case is cold still, and so much of the rise is what it may add."""
 
 LASTING_S = 600.0
 
@@ -141,13 +143,12 @@ def turn(
     frac = _lasting_frac(even, cooling, sensed, target_c)
     if frac is None or frac >= HELD_MAX_FRAC:
         return even, None
-    share = frac * (EVEN if even.work_s < LEARN_S else 1.0)
-    aim = share * even.burst
+    aim = frac * even.burst
     duty = round(aim / even.speed, 3)
     even = replace(even, aim=aim)
     if duty > 1.0 - NEAR_FRAC:  # the firmware was here first
         return even, None
-    data: dict[str, str | int | float | None] = {"pct": round(100 * share)}
+    data: dict[str, str | int | float | None] = {"pct": round(100 * frac)}
     return even, SetDuty(duty=duty, reason=Reason(code="even", data=data))
 
 
@@ -175,11 +176,19 @@ def _lasting_frac(even: Even, cooling: Cooling, sensed: Sensed, target_c: float)
         return _predicted(known, known.carried_frac if carried is None else carried)
     error = sensed.error_c or -math.inf
     ahead = cooling.busy_s >= LEARN_S and error + LOOK_AHEAD_S * sensed.slope_c_s >= SLOWDOWN_C
-    if carried is None or error < WARM_C or not (even.was_hot or ahead):
+    is_new = known is None and even.work_s >= LATE_S
+    is_late = is_new and _when_warm(error, cooling, target_c) >= SLOWDOWN_C
+    if carried is None or error < WARM_C or not (even.was_hot or ahead or is_late):
         return None
     if known is not None and carried >= LIKE_MIN * known.carried_frac:
         return _predicted(known, carried)
     return math.sqrt(min(1.0, EARLY_FRAC * carried))
+
+
+def _when_warm(error_c: float, cooling: Cooling, target_c: float) -> float:
+    """Return the error once the case has warmed up as well."""
+    rise_c = target_c + error_c - (cooling.room_c or target_c)
+    return error_c + CASE_FRAC * max(0.0, 1.0 - cooling.soaked_frac) * rise_c
 
 
 def _predicted(known: Lasting, carried_frac: float) -> float:

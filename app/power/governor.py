@@ -168,6 +168,8 @@ def _regulate(
         reason = Reason(code="emergency", data={"temp_c": reading.temp_c})
         state = replace(state, even=even.Even(aim=0.0))  # it comes back as it cools down
         return act(state, SetDuty(duty=DUTY_EMERGENCY, reason=reason), now_s)
+    if state.watch.strange:
+        return state, ()  # a step now could overwrite somebody else's
     if offered and Knob.PACING not in offered:
         state = replace(state, steady=need(state.steady, state.cooling, state.sensed))
     if offered and (Knob.PACING in offered or state.steady.is_needed):

@@ -67,11 +67,13 @@ def _lasting(
     wish: Wish, state: GovernorState, reading: Reading, target_c: float
 ) -> tuple[Reason, ...]:
     """What holding a speed that lasts costs, and why it could not be held."""
-    if state.sensed.is_blind or not paces(wish, reading):
+    cooling, steady, is_paced = state.cooling, state.steady, paces(wish, reading)
+    if state.sensed.is_blind or not (is_paced or steady.is_needed):
         return ()
-    cooling, steady = state.cooling, state.steady
     if cooling.c_per_w is None or cooling.is_cautious:
-        return (Reason(code="cooler_unknown"),) if cooling.work_w is not None else ()
+        # Full mode does not begin low.
+        is_said = is_paced and cooling.work_w is not None
+        return (Reason(code="cooler_unknown"),) if is_said else ()
     notes = []
     if steady.pct is not None and steady.pct < 100:
         notes.append(Reason(code="steady", data={"pct": steady.pct}))

@@ -125,10 +125,10 @@ class Run:
         return max(self.ms_per_token(t, t + WINDOW_S) for t in later) / first - 1.0
 
     def _set_limit(self, watts: float) -> None:
-        before = self.plant.enforced_w()
+        """As the helper: what is not read back as set is put back as it was found."""
         why = None if self.plant.set_limit(watts) else "refused"
         if why is None and abs(self.plant.enforced_w() - watts) > 1.0:
-            self.plant.limit_w, why = before, "not_applied"
+            self.plant.limit_w, why = self.found_w, "not_applied"
         self.state = settle(self.state, Knob.POWER_LIMIT, why)
 
     def _restore_limit(self) -> None:

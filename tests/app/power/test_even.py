@@ -98,6 +98,27 @@ def test_a_laptop_never_seen_before_is_steady_in_its_first_session(seed: int) ->
     assert all(after >= min(1.0, before + 0.03) - 0.001 for before, after in pairwise(over))
 
 
+@pytest.mark.parametrize("seed", [56, 94])
+def test_a_laptop_whose_case_warms_for_an_hour_is_steady_in_its_first_session(seed: int) -> None:
+    """Its firmware steps in after half an hour or more: what the case will add is foreseen."""
+    dice = random.Random(seed)
+    card, room_c = unseen_card(dice), dice.uniform(15, 33)
+    assert card.name == LAPTOP_4060.name
+    alone = free(card, room_c).go(2 * 3600)
+    assert alone.drift_frac() > 0.05
+    run = paced(card, room_c).go(2 * 3600)
+    assert run.drift_frac() <= 0.05
+    assert run.plant.tokens >= 0.97 * alone.plant.tokens
+
+
+def test_a_session_in_a_warmer_room_begins_no_faster_than_it_ends() -> None:
+    """Known from a room of 27 °C, a weak cooler in one of 31 °C keeps within 5 %."""
+    dice = random.Random(126)
+    card, rooms = unseen_card(dice), (dice.uniform(15, 33), dice.uniform(15, 33))
+    known = paced(card, rooms[0]).go(2 * 3600).learnt()
+    assert paced(card, rooms[1], known).go(2 * 3600).drift_frac() <= 0.05
+
+
 def test_a_firmware_that_steps_down_gently_is_no_different() -> None:
     """Clocks that creep down in place of a jump: even as well."""
     card = replace(LAPTOP_4060, thermal_clock_mhz=None)

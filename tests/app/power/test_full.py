@@ -76,3 +76,15 @@ def test_short_answers_run_at_full_speed() -> None:
 
     run = Run(Plant(LAPTOP_4060), FULL, work=work).go(3600)
     assert run.changes() == []
+
+
+@pytest.mark.parametrize("knob", ["limit", "clocks"])
+def test_a_held_speed_is_said_and_its_share(knob: str) -> None:
+    """In full mode too the status line tells that this speed lasts, once it is held; not before."""
+    run = Run(Plant(LAPTOP_4060), FULL, device=device_of(LAPTOP_4060, knob)).go(30)
+    assert not {"steady", "cooler_unknown"} & {note.code for note in run.state.notes}
+    run.go(5370)
+    steady = next(note for note in run.state.notes if note.code == "steady")
+    free = Run(Plant(LAPTOP_4060), is_governed=False, work=lambda _t: "decode").go(60)
+    share = free.ms_per_token(0, 60) / run.ms_per_token(4800, 5400)
+    assert steady.data["pct"] == pytest.approx(100 * share, abs=1.5)

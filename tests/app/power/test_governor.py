@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from app.domain.machine import PowerSource
@@ -25,7 +25,15 @@ from app.power.state import GovernorState
 from app.power.targets import targets
 from app.power.turning import CALM_S
 from tests.fakes.governed import Run, best_constant_ms
-from tests.fakes.thermal_cards import CARDS, LAPTOP_3060, LAPTOP_4060, RTX_3090, Card, Phase
+from tests.fakes.thermal_cards import (
+    CARDS,
+    LAPTOP_3060,
+    LAPTOP_4060,
+    RTX_3090,
+    RTX_5060_TI,
+    Card,
+    Phase,
+)
 from tests.fakes.thermal_plant import Plant
 
 replace = msgspec.structs.replace
@@ -196,6 +204,7 @@ def apply_mishap(run: Run, name: str) -> None:
 
 
 @settings(max_examples=10, deadline=None)
+@example(card=RTX_5060_TI, ambient=38.0, mode=Mode.QUIET, target=50.0)  # shows 53, is at 53.5 °C
 @given(
     card=st.sampled_from(CARDS),
     ambient=st.floats(10.0, 40.0),
@@ -241,6 +250,17 @@ def test_limit_moved_by_the_user_is_left_alone() -> None:
     run.go(600).finish()
     assert run.plant.limit_w == 40.0
     assert run.state.watch.withheld == {Knob.POWER_LIMIT: "limit_changed_elsewhere"}
+
+
+def test_a_limit_moved_just_before_a_step_is_not_overwritten() -> None:
+    """While it is open whose limit it is, no step is taken; then what was found is put back."""
+    run = Run(Plant(RTX_3090, 42.0), Wish(mode=Mode.FULL)).go(129)
+    n_written = len(run.plant.written)
+    run.plant.boost = lambda _t: 340.0  # a second before the next step is due
+    run.go(600)
+    assert run.plant.written[n_written:] == [run.found_w]
+    assert run.state.watch.withheld == {Knob.POWER_LIMIT: "limit_changed_elsewhere"}
+    assert run.finish().plant.limit_w == run.found_w
 
 
 def test_moving_limit_is_never_touched() -> None:
