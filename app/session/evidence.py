@@ -33,6 +33,7 @@ KL_BOUND_NATS = 0.1
 CHECK_S = 5.0
 MAX_CHECK_TOK, MIN_CHECK_TOK = 256, 32
 CACHE_FACTOR = 4  # what is not larger than this many last-level caches is served by them in part
+SHARE_MAX = 1.1  # a model that reads faster than RAM was seen to: something else read it meanwhile
 _FREE_BYTES = 2 * GIB  # a read benchmark must not push the model out of RAM
 HOST = "host"
 FULL_TYPES = ("f16", "f32", "bf16")
@@ -146,6 +147,8 @@ def ceiling_reasons(
     if not gb_s or ram < CACHE_FACTOR * (l3_bytes or 0) or not ram:
         return []
     ram_ms = ram / gb_s / 1e6
+    if ram_ms > SHARE_MAX * total_ms:
+        return []
     share = min(100, round(100 * ram_ms / total_ms))
     if gpus:
         data = {"total_ms": _round(total_ms), "ram_ms": _round(ram_ms), "share_pct": share}

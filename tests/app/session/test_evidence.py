@@ -95,6 +95,14 @@ def test_share_of_the_ceiling_on_the_cpu() -> None:
     assert split.data == {"total_ms": 100.0, "weights_ms": 45.0, "cache_ms": 5.0, "rest_ms": 50.0}
 
 
+@pytest.mark.parametrize("gpu", [{}, {"CUDA0": 3_000_000_000}])
+def test_a_ceiling_that_was_passed_is_none(gpu: dict[str, int]) -> None:
+    """With RAM seen at 6 GB/s a token's 1,000 MB would take 167 ms: one that took 100 refutes it."""
+    read = {**gpu, "host": 1_000_000_000}
+    assert ceiling_reasons(best(10.0), read, read, 6.0, 32 * MIB) == []
+    assert ceiling_reasons(best(10.0), read, read, 9.5, 32 * MIB) != []
+
+
 def test_layers_in_ram_beside_a_gpu() -> None:
     """The least time that reading RAM takes, of the whole token."""
     read = {"CUDA0": 3_000_000_000, "host": 1_000_000_000}
