@@ -97,7 +97,7 @@ def test_share_of_the_ceiling_on_the_cpu() -> None:
 
 @pytest.mark.parametrize("gpu", [{}, {"CUDA0": 3_000_000_000}])
 def test_a_ceiling_that_was_passed_is_none(gpu: dict[str, int]) -> None:
-    """With RAM seen at 6 GB/s a token's 1,000 MB would take 167 ms: one that took 100 refutes it."""
+    """RAM seen at 6 GB/s would need 167 ms for 1,000 MB: a token that took 100 refutes it."""
     read = {**gpu, "host": 1_000_000_000}
     assert ceiling_reasons(best(10.0), read, read, 6.0, 32 * MIB) == []
     assert ceiling_reasons(best(10.0), read, read, 9.5, 32 * MIB) != []

