@@ -334,9 +334,8 @@ class MainWindow(QMainWindow):
             event.accept()
             return
         event.ignore()
-        if self.ending.is_begun:
-            return
-        if self.jobs.running("search") and not self.background.is_on:
+        is_asking = not self.ending.is_begun and not self.background.is_on
+        if is_asking and self.jobs.running("search"):
             self.background.ask(self.finish)
         else:
             self.finish()
