@@ -7,7 +7,8 @@ import sys
 from functools import partial
 from typing import Any
 
-from lab import GIB, MIB, Holder, Lab, brief, command, run
+from card import Holder
+from lab import GIB, MIB, Lab, brief, command, run
 from probe_cost import CALLS, share_pct, timed
 
 from app.domain.trial import Workload

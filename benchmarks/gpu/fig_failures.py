@@ -8,7 +8,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import psutil
-from lab import GIB, MIB, Holder, Lab, brief, command, run
+from card import Holder
+from lab import GIB, MIB, Lab, brief, command, run
 
 from app.domain.errors import ErrorInfo
 from app.domain.events import TrialFinished

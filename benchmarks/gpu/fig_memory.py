@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
-from lab import Lab, Peak
+from card import Peak
+from lab import Lab
 
 from app.domain.errors import ErrorInfo
 from app.domain.memory import DeviceMemory

@@ -1,4 +1,4 @@
-"""What the figures share: models, a rig of our own package, capped memory, readings, results."""
+"""What the figures share: models, a rig of our own package, capped memory, results."""
 
 import contextlib
 import dataclasses
@@ -6,16 +6,15 @@ import json
 import os
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 from statistics import median
-from typing import Any, Self
+from typing import Any
 
 import msgspec
-import pynvml
+from card import Holder, Nvml
 
 from app.domain.events import TrialFinished
 from app.domain.model import ModelSpec
@@ -31,7 +30,6 @@ from app.session.opening import open_rig
 from app.sweep.stats import seconds_per_token
 from probes import registry
 
-HERE = Path(__file__).resolve().parent
 MIB = 1 << 20
 GIB = 1 << 30
 MODELS = {
@@ -41,7 +39,6 @@ MODELS = {
 }
 # the stand-in: an RPC server on this machine's CPU that says it has this much memory
 STAND_IN_BYTES = 4 * GIB
-_POLL_S = 0.004
 _PATIENCE = 5.0 if "--tiny" in sys.argv else 1.0
 """A rehearsal runs on a small and busy machine."""
 
@@ -132,7 +129,7 @@ class Lab:
         return msgspec.structs.replace(base, **changes)
 
     @cached_property
-    def nvml(self) -> "Nvml | None":
+    def nvml(self) -> Nvml | None:
         """NVML, or ``None`` on the stand-in."""
         return None if self.tiny else Nvml()
 
@@ -151,7 +148,7 @@ class Lab:
             yield
 
     @contextlib.contextmanager
-    def capped(self, free_bytes: int | None) -> Iterator["Holder | None"]:
+    def capped(self, free_bytes: int | None) -> Iterator[Holder | None]:
         """Leave only so much device memory free (``None`` = all of it)."""
         if self.tiny:
             with self.stand_in(free_bytes or STAND_IN_BYTES):
@@ -211,97 +208,6 @@ class Lab:
                 return
             before = used
             time.sleep(0.3)
-
-
-class Nvml:
-    """The card's own memory figure, read directly and not through our probes."""
-
-    def __init__(self) -> None:
-        """Open the first card."""
-        pynvml.nvmlInit()
-        self.handle = pynvml.nvmlDeviceGetHandleByIndex(0)
-
-    def used_bytes(self) -> int:
-        """Return the memory in use by programs (version 2: without the driver's reserve)."""
-        info = pynvml.nvmlDeviceGetMemoryInfo(self.handle, version=pynvml.nvmlMemory_v2)
-        return int(info.used)
-
-    def free_bytes(self) -> int:
-        """Return the free memory."""
-        info = pynvml.nvmlDeviceGetMemoryInfo(self.handle, version=pynvml.nvmlMemory_v2)
-        return int(info.free)
-
-    def pids(self) -> list[int]:
-        """Return the processes that compute on the card."""
-        return [int(p.pid) for p in pynvml.nvmlDeviceGetComputeRunningProcesses(self.handle)]
-
-    def card(self) -> dict[str, Any]:
-        """Return what identifies card and driver."""
-        return {
-            "name": pynvml.nvmlDeviceGetName(self.handle),
-            "driver": pynvml.nvmlSystemGetDriverVersion(),
-            "total_bytes": int(pynvml.nvmlDeviceGetMemoryInfo(self.handle).total),
-        }
-
-
-class Peak:
-    """Polls the memory in use while a block runs; a reading costs about 10 µs."""
-
-    def __init__(self, nvml: Nvml | None) -> None:
-        """Prepare; without NVML everything reads 0."""
-        self._nvml = nvml
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._poll, daemon=True)
-        self.peak_bytes = 0
-
-    def now(self) -> int:
-        """Return the memory in use now."""
-        used = self._nvml.used_bytes() if self._nvml else 0
-        self.peak_bytes = max(self.peak_bytes, used)
-        return used
-
-    def __enter__(self) -> Self:
-        """Begin to poll."""
-        if self._nvml:
-            self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Stop."""
-        self._end.set()
-        if self._nvml:
-            self._thread.join()
-
-    def _poll(self) -> None:
-        while not self._end.wait(_POLL_S):
-            self.now()
-
-
-class Holder:
-    """A process that holds device memory (``cuda_holder.py``)."""
-
-    def __init__(self, card: int = 0) -> None:
-        """Start it; it holds a driver context only."""
-        self._process = subprocess.Popen(
-            [sys.executable, str(HERE / "cuda_holder.py"), str(card)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env=dict(os.environ, CUDA_DEVICE_ORDER="PCI_BUS_ID"),
-        )  # fmt: skip
-
-    def leave(self, free_bytes: int | None) -> int:
-        """Allocate until so much is free (``None`` = nothing); return what is free then."""
-        assert self._process.stdin
-        assert self._process.stdout
-        text = "max" if free_bytes is None else str(free_bytes)
-        self._process.stdin.write(text + "\n")
-        self._process.stdin.flush()
-        return int(self._process.stdout.readline())
-
-    def close(self) -> None:
-        """Give everything back."""
-        assert self._process.stdin
-        self._process.stdin.close()
-        self._process.wait(20)
 
 
 def run(

@@ -137,7 +137,8 @@ def run_one(args: argparse.Namespace, name: str, budget_s: float) -> int | str:
 
 def measure(args: argparse.Namespace) -> int:
     """Measure one figure in this process."""
-    from lab import Lab, Nvml, Result  # noqa: PLC0415 - after the path is set
+    from card import Nvml  # noqa: PLC0415 - after the path is set
+    from lab import Lab, Result  # noqa: PLC0415 - after the path is set
 
     figure = FIGURES[args.figure]
     head: dict[str, Any] = {
