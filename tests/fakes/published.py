@@ -173,7 +173,8 @@ def _falcon_h1_7b(_il: int) -> Table:
     yield from forward(3072, 12288, "ffn_norm")
 
 
-def _falcon_mamba_7b(_il: int) -> Table:
+def _mamba_8192(_il: int) -> Table:
+    """Yield what Falcon-Mamba-7B is made of, and Jamba-Mini has between its attention blocks."""
     yield "attn_norm.weight", (4096,)
     yield "ssm_in.weight", (4096, 16384)
     yield "ssm_conv1d.weight", (4, 8192)
@@ -210,16 +211,7 @@ def _jamba_mini(il: int) -> Table:
     if il % 8 == 4:
         yield from attention(4096, 4096, 1024)
     else:
-        yield "attn_norm.weight", (4096,)
-        yield "ssm_in.weight", (4096, 16384)
-        yield "ssm_conv1d.weight", (4, 8192)
-        yield "ssm_conv1d.bias", (8192,)
-        yield "ssm_x.weight", (8192, 256 + 32)
-        yield "ssm_dt.weight", (256, 8192)
-        yield "ssm_dt.bias", (8192,)
-        yield "ssm_a", (16, 8192)
-        yield "ssm_d", (8192,)
-        yield "ssm_out.weight", (8192, 4096)
+        yield from _mamba_8192(il)
         for name, size in (("dt", 256), ("b", 16), ("c", 16)):
             yield f"ssm_{name}_norm.weight", (size,)
     if il % 2:
@@ -320,7 +312,7 @@ PUBLISHED: dict[str, Shape] = {
     "Falcon-Mamba-7B": Shape(
         "mamba", 64, 4096, 65024,
         {"feed_forward_length": 0, "attention.head_count": 0} | mamba_keys(8192, 16, 256),
-        _falcon_mamba_7b,
+        _mamba_8192,
     ),
     "Llama-4-Scout": Shape(
         "llama4", 48, 5120, 202048,

@@ -5,6 +5,10 @@ is flat up to ``flat_mhz`` and linear above. Decode is bound by memory bandwidth
 falls to ``knee_mhz``; prefill follows the clock. Sources are named at each card.
 """
 
+import random
+
+import msgspec
+
 from app.domain.record import Record
 
 
@@ -215,3 +219,17 @@ RTX_6000_PRO = Card(
 
 CARDS = (RTX_3090, RTX_5060_TI, LAPTOP_4060)
 """Those that the governor is tried on; the others are for single published figures."""
+
+
+def unseen_card(dice: random.Random) -> Card:
+    """Return a machine whose cooler is like none of those the governor was made with."""
+    card = dice.choice(CARDS)
+    return msgspec.structs.replace(
+        card,
+        r_die=card.r_die * dice.uniform(0.6, 1.6),
+        c_die=card.c_die * dice.uniform(0.5, 2.0),
+        r_sink=card.r_sink * dice.uniform(0.7, 1.3),
+        c_sink=card.c_sink * dice.uniform(0.5, 2.0),
+        r_body=card.r_body * dice.uniform(0.3, 2.0),
+        c_body=card.c_body * dice.uniform(0.5, 2.0),
+    )

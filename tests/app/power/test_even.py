@@ -12,9 +12,8 @@ from app.power.cooling import Known, Lasting
 from app.power.even import Even
 from app.power.governor import settle
 from app.power.records import GovernedDevice, Knob, Mode, SetDuty, Wish
-from tests.app.power.test_steady import unseen_card
 from tests.fakes.governed import Run
-from tests.fakes.thermal_cards import LAPTOP_4060, RTX_3090, RTX_5060_TI, Card
+from tests.fakes.thermal_cards import LAPTOP_4060, RTX_3090, RTX_5060_TI, Card, unseen_card
 from tests.fakes.thermal_plant import Plant, Work
 
 replace = msgspec.structs.replace

@@ -8,7 +8,7 @@ import pytest
 
 from app.power.records import GovernedDevice, Mode, Wish
 from tests.fakes.governed import Run
-from tests.fakes.thermal_cards import CARDS, LAPTOP_4060, RTX_3090, RTX_5060_TI, Card
+from tests.fakes.thermal_cards import LAPTOP_4060, RTX_3090, RTX_5060_TI, Card, unseen_card
 from tests.fakes.thermal_plant import Plant, Work
 
 FULL = Wish(mode=Mode.FULL)
@@ -18,16 +18,7 @@ replace = msgspec.structs.replace
 def drawn(seed: int) -> tuple[Card, float, float]:
     """Return a laptop with a random cooler, and two rooms."""
     dice = random.Random(seed)
-    card = dice.choice(CARDS)
-    card = replace(
-        card,
-        r_die=card.r_die * dice.uniform(0.6, 1.6),
-        c_die=card.c_die * dice.uniform(0.5, 2.0),
-        r_sink=card.r_sink * dice.uniform(0.7, 1.3),
-        c_sink=card.c_sink * dice.uniform(0.5, 2.0),
-        r_body=card.r_body * dice.uniform(0.3, 2.0),
-        c_body=card.c_body * dice.uniform(0.5, 2.0),
-    )
+    card = unseen_card(dice)
     assert card.name == LAPTOP_4060.name
     return card, dice.uniform(15, 33), dice.uniform(15, 33)
 

@@ -22,6 +22,7 @@ from tests.fakes.thermal_cards import (
     RTX_3090,
     RTX_6000_PRO,
     Card,
+    unseen_card,
 )
 from tests.fakes.thermal_plant import Plant, Work
 
@@ -39,20 +40,6 @@ def said(run: Run, seconds: int) -> set[str]:
     for _ in range(seconds // 60):
         found |= codes(run.go(60))
     return found
-
-
-def unseen_card(dice: random.Random) -> Card:
-    """Return a machine whose cooler is like none of those the governor was made with."""
-    card = dice.choice(CARDS)
-    return replace(
-        card,
-        r_die=card.r_die * dice.uniform(0.6, 1.6),
-        c_die=card.c_die * dice.uniform(0.5, 2.0),
-        r_sink=card.r_sink * dice.uniform(0.7, 1.3),
-        c_sink=card.c_sink * dice.uniform(0.5, 2.0),
-        r_body=card.r_body * dice.uniform(0.3, 2.0),
-        c_body=card.c_body * dice.uniform(0.5, 2.0),
-    )
 
 
 @pytest.mark.parametrize("seed", range(8800, 8808))

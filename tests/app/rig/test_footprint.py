@@ -1,7 +1,7 @@
 """What a load takes beyond the engine's buffers, read from outside."""
 
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -75,50 +75,52 @@ def test_a_load_that_failed_teaches_nothing() -> None:
     assert FootprintMeter(falling(8192), ["CUDA0"]).trial_ended(0) == ()
 
 
+@contextmanager
+def learning_rig(
+    folder: Path, free_now: Callable[[str], int | None], kept: list[Footprint]
+) -> Iterator[WorkerRig]:
+    """Give a rig on a real device with a made-up memory; what it learns goes to ``kept``."""
+    spec = read_model(make_model(folder / "tiny.gguf"))
+    host = SearchHost(cores_physical=1, cores_logical=1, ram_bytes=1 << 34)
+    with rpc_device() as endpoint:
+        rig = WorkerRig(
+            spec, host, devices=("RPC0",), launch=Launch(rpc=(endpoint,)), free_now=free_now,
+            learn=kept.append,
+        )  # fmt: skip
+        with closing(rig):
+            yield rig
+
+
 @pytest.mark.engine
 def test_only_the_first_context_of_a_process_teaches(tmp_path: Path) -> None:
     """A rig on a real device hands over one footprint per load, of the settings that ran.
 
     What it grew by is read while the context is there: afterwards everything is free again.
     """
-    spec = read_model(make_model(tmp_path / "tiny.gguf"))
     kept: list[Footprint] = []
-    host = SearchHost(cores_physical=1, cores_logical=1, ram_bytes=1 << 34)
     free = iter([8 * GIB, 7 * GIB, 7 * GIB - 50 * MIB, 7 * GIB - 90 * MIB])
-    with rpc_device() as endpoint:
-        rig = WorkerRig(
-            spec, host, devices=("RPC0",), launch=Launch(rpc=(endpoint,)),
-            free_now=lambda _: next(free, 8 * GIB), learn=kept.append,
-        )  # fmt: skip
-        with closing(rig):
-            for n_ubatch in (512, 256):
-                asked = Settings(
-                    n_gpu_layers=9, n_ctx=512, n_ubatch=n_ubatch, n_threads=1, devices=("RPC0",)
-                )
-                assert _run(rig, asked) is Outcome.OK
+    with learning_rig(tmp_path, lambda _: next(free, 8 * GIB), kept) as rig:
+        for n_ubatch in (512, 256):
+            asked = Settings(
+                n_gpu_layers=9, n_ctx=512, n_ubatch=n_ubatch, n_threads=1, devices=("RPC0",)
+            )
+            assert _run(rig, asked) is Outcome.OK
     assert [(f.settings.n_ubatch, f.growth_bytes) for f in kept] == [(512, 90 * MIB)]
 
 
 @pytest.mark.engine
 def test_a_trial_cut_short_leaves_nothing_for_the_next(tmp_path: Path) -> None:
     """Its context was another one: what it read says nothing of the one that follows."""
-    spec = read_model(make_model(tmp_path / "tiny.gguf"))
     kept: list[Footprint] = []
-    host = SearchHost(cores_physical=1, cores_logical=1, ram_bytes=1 << 34)
     free = iter([8 * GIB, 6 * GIB])
-    with rpc_device() as endpoint:
-        rig = WorkerRig(
-            spec, host, devices=("RPC0",), launch=Launch(rpc=(endpoint,)),
-            free_now=lambda _: next(free, 7 * GIB), learn=kept.append,
-        )  # fmt: skip
-        with closing(rig):
-            asked = Settings(n_gpu_layers=9, n_ctx=512, n_threads=1, devices=("RPC0",))
-            events = rig.run_trial(_request(asked))
-            while next(events) != TrialProgress(phase="decode"):
-                pass
-            events.close()  # type: ignore[attr-defined]
-            assert rig.holds(asked)
-            assert _run(rig, asked) is Outcome.OK
+    with learning_rig(tmp_path, lambda _: next(free, 7 * GIB), kept) as rig:
+        asked = Settings(n_gpu_layers=9, n_ctx=512, n_threads=1, devices=("RPC0",))
+        events = rig.run_trial(_request(asked))
+        while next(events) != TrialProgress(phase="decode"):
+            pass
+        events.close()  # type: ignore[attr-defined]
+        assert rig.holds(asked)
+        assert _run(rig, asked) is Outcome.OK
     assert kept == []
 
 
