@@ -180,7 +180,10 @@ class Known:
         if n != len(self.trials):
             points = build_points(self.trials, workload, self.demand)
             points = share_decode(points, self.demand)
-            points = straighten(points, self.demand, self.plan.space.model.n_layer)
+            alone = [p.decode_s for p in points.values() if p.is_clean and not p.settings.devices]
+            cpu_decode_s = min(alone, default=self.cpu_decode_s())
+            n_blocks = self.plan.space.model.n_layer
+            points = straighten(points, self.demand, n_blocks, cpu_decode_s)
             self._built[workload] = (len(self.trials), points)
         return points
 

@@ -148,12 +148,11 @@ def _suspicious(curve: list[tuple[int, Point]]) -> int | None:
     index, point = curve[fastest]
     if fastest + 1 < len(curve):
         after, worse = curve[fastest + 1]
-        if after - index > 1 and is_slower(worse, point):
-            if fastest == 0 and _is_straight(curve):
-                return None
-            return (index + after) // 2
-        return None
-    return _bend(curve)
+        if is_slower(worse, point):
+            is_end = fastest == 0 and _is_straight(curve)
+            return None if is_end or after - index < 2 else (index + after) // 2
+    (b, _), (c, _) = curve[-2:]
+    return (b + c) // 2 if c - b > 1 and bends(curve) else None
 
 
 def _between(s: Search, curve: list[tuple[int, Point]]) -> int | None:
@@ -173,19 +172,18 @@ def _is_straight(curve: list[tuple[int, Point]]) -> bool:
     return middle.request_s > 0.9 * expected
 
 
-def _bend(curve: list[tuple[int, Point]]) -> int | None:
-    """Return the rung half way to the largest where that is slower than the line says.
+def bends(curve: list[tuple[int, Point]]) -> bool:
+    """Whether the largest of three rungs or more is slower than the line through two below it.
 
     Memory that spills unseen bends the curve somewhere between.
     """
+    if len(curve) < 3:
+        return False
     (a, first), (b, second), (c, last) = curve[-3:]
-    if c - b < 2:
-        return None
     slope = (second.request_s - first.request_s) / (b - a)
     expected = second.request_s + slope * (c - b)
     widths = [p.request.half_width for p in (second, last) if p.request is not None]
-    noise = math.hypot(*widths)
-    return (b + c) // 2 if last.request_s - expected > max(BEND_FRAC * expected, noise) else None
+    return last.request_s - expected > max(BEND_FRAC * expected, math.hypot(*widths))
 
 
 def _dip(curve: list[tuple[int, Point]], ladder: tuple[Rung, ...]) -> int | None:

@@ -20,6 +20,7 @@ LEAST_RUNGS = 3
 MISFIT_FRAC = 0.01  # a rung lies this far from the line, noise apart
 EXACT_FRAC = 0.003  # no passes are believed more exactly
 OFF = 2.5  # standard deviations from the line that are no noise
+CPU_FRAC = 0.1  # the CPU alone lies so far from where the line over layers begins
 NORMAL_975 = 1.96
 
 Ladder = tuple[Settings, str, int]  # kin without placement, the knob that varies, the other's value
@@ -27,7 +28,10 @@ Line = tuple[float, float, float, float]  # weighted centre, value there, slope,
 
 
 def straighten(
-    points: Mapping[Settings, Point], need: Demand, n_blocks: int
+    points: Mapping[Settings, Point],
+    need: Demand,
+    n_blocks: int,
+    cpu_decode_s: float | None = None,
 ) -> dict[Settings, Point]:
     """Return ``points`` with decode taken towards the line of their ladder.
 
@@ -35,6 +39,7 @@ def straighten(
         points: Kin have shared their passes already.
         need: The goal's request.
         n_blocks: Blocks of the model: one layer more is the output, a step of its own.
+        cpu_decode_s: Seconds per token of the CPU alone: roughly where layers begin.
     """
     ladders: dict[Ladder, list[Point]] = {}
     for point in points.values():
@@ -44,12 +49,28 @@ def straighten(
                 ladders.setdefault(ladder, []).append(point)
     nearer = dict(points)
     for (_, knob, _), members in sorted(ladders.items(), key=lambda item: len(item[1])):
-        rungs = {getattr(p.settings, knob): estimate(p.decode) for p in members}
-        if len(rungs) >= LEAST_RUNGS:
-            decode = _on_line(rungs)
-            for point in members if decode else ():
-                nearer[point.settings] = _with(point, decode[getattr(point.settings, knob)], need)
+        rungs = _rungs(members, knob)
+        timed = {x: estimate(d) for x, d in rungs.items()}
+        if knob == "n_gpu_layers" and cpu_decode_s is not None and len(rungs) > 1:
+            half = CPU_FRAC * NORMAL_975 * cpu_decode_s
+            low, high = cpu_decode_s - half, cpu_decode_s + half
+            timed[0] = Estimate(median=cpu_decode_s, low=low, high=high)
+        if len(timed) < LEAST_RUNGS:
+            continue
+        for x, decode in _on_line(timed).items():
+            for point in members:
+                if getattr(point.settings, knob) == x and point.decode == rungs.get(x):
+                    nearer[point.settings] = _with(point, decode, need)
     return nearer
+
+
+def _rungs(members: Sequence[Point], knob: str) -> dict[int, tuple[float, ...]]:
+    """Return each rung's decode passes: most of them, where its kin did not share theirs."""
+    rungs: dict[int, tuple[float, ...]] = {}
+    for point in members:
+        x = getattr(point.settings, knob)
+        rungs[x] = max(rungs.get(x, ()), point.decode, key=len)
+    return rungs
 
 
 def _ladders_of(settings: Settings, n_blocks: int) -> list[Ladder]:

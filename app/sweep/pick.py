@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from app.domain.settings import SETTINGS, Settings
+from app.domain.settings import SETTINGS, FlashAttn, Settings
 from app.domain.sweep import Tie
 from app.sweep.compare import difference, is_firm_tie, is_settled, seems_slower
 from app.sweep.points import Point
@@ -23,6 +23,7 @@ def pick(points: Iterable[Point]) -> Point | None:
     heads = family_heads(points)
     if not heads:
         return None
+    heads = [h for h in heads if not any(_costs_layers(h, other) for other in heads)]
     fastest = min(heads, key=lambda p: p.request_s)
     if fastest.settings.type_k in FULL_TYPES:
         return fastest
@@ -31,6 +32,16 @@ def pick(points: Iterable[Point]) -> Point | None:
     if rival is None or rival.request_s >= (KV_GAIN - KV_SLACK) * fastest.request_s:
         return fastest
     return rival
+
+
+def _costs_layers(point: Point, other: Point) -> bool:
+    """Whether ``point`` gave up layers that ``other`` has for attention that gains nothing firm."""
+    mine, theirs = point.settings, other.settings
+    is_off = mine.flash_attn is FlashAttn.OFF and theirs.flash_attn is not FlashAttn.OFF
+    alike = mine.devices == theirs.devices and mine.n_cpu_moe == theirs.n_cpu_moe
+    alike = alike and mine.type_k == theirs.type_k
+    fewer = mine.n_gpu_layers < theirs.n_gpu_layers
+    return is_off and alike and fewer and not seems_slower(other, point)
 
 
 def resolve_ties(winner: Point, points: Iterable[Point]) -> tuple[Point, tuple[Tie, ...]]:

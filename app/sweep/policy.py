@@ -14,7 +14,7 @@ from app.sweep.known import leaves_loaded
 from app.sweep.script import script
 from app.sweep.search import Search
 
-POLICY_VERSION = "7"  # changes whenever the same trials would lead elsewhere
+POLICY_VERSION = "8"  # changes whenever the same trials would lead elsewhere
 MODEL_GONE = (
     "file_lost",
     "file_not_found",

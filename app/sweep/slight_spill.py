@@ -8,6 +8,7 @@ from itertools import combinations
 
 import msgspec
 
+from app.sweep import layers
 from app.sweep.kin import kin_of
 from app.sweep.knobs import DEFAULT_UBATCH, UBATCHES, reps
 from app.sweep.points import SLIGHT_GROWTH_BYTES, Point
@@ -40,11 +41,23 @@ def _lacks_memory(s: Search, best: Point) -> bool:
         return False
     if (best.growth_bytes or 0) > SLIGHT_GROWTH_BYTES:
         return True
+    if _is_above_its_line(s, best):
+        return True
     kin = kin_of(best.settings)
     for known in (s.points(), s.screens()):
         alike = [p for k, p in known.items() if kin_of(k) == kin and not p.disturbed and p.decode]
         ordered = sorted(alike, key=lambda p: p.settings.n_ubatch)
         if any(_decodes_slower(b, a) for a, b in combinations(ordered, 2)):
+            return True
+    return False
+
+
+def _is_above_its_line(s: Search, best: Point) -> bool:
+    """Whether it is the largest of its curve and slower than the smaller ones promised."""
+    for ladder in filter(None, (s.experts, s.layers)):
+        curve = layers.curve_of(s, s.as_asked(best.settings), ladder)
+        on_device = [(i, p) for i, p in curve if p.settings.devices]
+        if on_device and on_device[-1][1].settings == best.settings and layers.bends(on_device):
             return True
     return False
 

@@ -168,7 +168,7 @@ class SpeedModel:
         # what experts cost shows best between rungs that differ in experts alone
         known = alike if len(alike) > 1 and self._line is None else sorted(line)
         if len(known) == 1:
-            return self._from_cpu(line, known[0], index)
+            return self._from_cpu(line, known[0], index, line[known[0]])
         above = [k for k in known if k > index]
         below = [k for k in known if k < index]
         if above and below:
@@ -180,19 +180,24 @@ class SpeedModel:
             ends = sorted([end, next((k for k in others if abs(k - end) >= far), others[-1])])
         first, second = line[ends[0]], line[ends[1]]
         mixed = self._mix(line, ends, index)
+        if not above and ends[1] - ends[0] < FAR_FRAC * len(self._ladder):
+            # two neighbours are no line: noise would be continued
+            mixed = mixed[0], self._from_cpu(line, ends[1], index, mixed)[1]
         return (
             max(mixed[0], min(first[0], second[0]) / 10),
             max(mixed[1], min(first[1], second[1]) / 10),
         )
 
-    def _from_cpu(self, line: Mapping[int, Phases], known: int, index: int) -> Phases:
-        """Continue from the CPU alone through the one point ``known``; prefill as there."""
+    def _from_cpu(
+        self, line: Mapping[int, Phases], known: int, index: int, otherwise: Phases
+    ) -> Phases:
+        """Continue from the CPU alone through the point ``known``; prefill as there."""
         one, is_deep = line[known], any(line is own for own in self._families.values())
         cpu_s = self._cpu_decode_s[0 if is_deep else 1]
         here, there = self._place(index)[1], self._place(known)[1]
         has_layers = self._ladder[known].n_gpu_layers > 0
         if cpu_s is None or there <= 0 or not has_layers:
-            return one
+            return otherwise
         return one[0], max(cpu_s + (one[1] - cpu_s) * here / there, one[1] / 10)
 
     def _mix(self, line: Mapping[int, Phases], ends: list[int], index: int) -> Phases:

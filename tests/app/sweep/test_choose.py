@@ -7,7 +7,7 @@ from string import Formatter
 import pytest
 
 from app.advice.text import render_reason
-from app.domain.settings import Settings
+from app.domain.settings import FlashAttn, Settings
 from app.domain.sweep import Goal, SweepRequest, SweepResult
 from app.domain.units import GIB, MIB
 from app.rig.replay import ReplayRig
@@ -55,6 +55,15 @@ def test_tie_goes_to_headroom_then_to_the_simpler() -> None:
     plain = a_point(FULL, 4.01, 2000, spread=0.003)
     kept, ties = resolve_ties(fast, [fast, plain])
     assert (kept, ties[0].rule) == (plain, "simpler")
+
+
+def test_attention_is_not_turned_off_for_luck() -> None:
+    """Fewer layers without flash attention win only where they are faster beyond noise."""
+    held = a_point(Settings(n_gpu_layers=20), 4.0, 2000, spread=0.02)
+    fewer = Settings(n_gpu_layers=19, flash_attn=FlashAttn.OFF)
+    assert pick([held, a_point(fewer, 3.95, 1900, spread=0.02)]) == held
+    faster = a_point(fewer, 3.6, 1900, spread=0.02)
+    assert pick([held, faster]) == faster
 
 
 def test_no_tie_when_apart_or_unknown() -> None:

@@ -31,8 +31,9 @@ def timed(n_gpu_layers: int, decode: list[float]) -> Point:
     )
 
 
-def straight(points: list[Point]) -> list[Point]:
-    return list(straighten({p.settings: p for p in points}, NEED, BLOCKS).values())
+def straight(points: list[Point], cpu_decode_s: float | None = None) -> list[Point]:
+    known = {p.settings: p for p in points}
+    return list(straighten(known, NEED, BLOCKS, cpu_decode_s).values())
 
 
 def true_s(n: int) -> float:
@@ -53,6 +54,17 @@ def test_noise_among_neighbours_shrinks() -> None:
     assert shrunk < 0.7 * raw
 
 
+def test_neighbours_do_not_turn_the_line_around() -> None:
+    """Noise makes fewer of three neighbouring layers seem faster: the CPU alone says otherwise."""
+    wide = [1.0, 1.06, 0.94, 1.0]
+    slower = {20: 0.97, 21: 1.0, 22: 1.03}
+    points = [timed(n, [true_s(n) * k * q for q in wide]) for n, k in slower.items()]
+    few, _, many = straight(points)
+    assert few.request_s < many.request_s
+    few, _, many = straight(points, cpu_decode_s=true_s(0))
+    assert many.request_s < few.request_s
+
+
 def test_what_lies_off_the_line_stays() -> None:
     """A rung slowed down by a spill that nobody sees is not taken towards the others."""
     quiet = [1.0, 1.002, 0.998, 1.0]
@@ -68,6 +80,21 @@ def test_what_lacks_a_little_memory_is_on_no_line() -> None:
     slow = timed(35, [true_s(35) * 1.1 * q for q in wide])
     points.append(msgspec.structs.replace(slow, growth_bytes=20 * 2**20))
     assert straight(points) == points
+
+
+def test_kin_that_spill_do_not_speak_for_a_rung() -> None:
+    """Larger batches that spill unseen, on a line of their own, do not slow smaller ones down."""
+    quiet = [1.0, 1.004, 0.996, 1.0]
+    small = [timed(n, [true_s(n) * q for q in quiet]) for n in (20, 30, 34)]
+    large = [timed(n, [time_s * q for q in quiet[:3]]) for n, time_s in ((30, 0.135), (34, 0.133))]
+    large = [
+        msgspec.structs.replace(p, settings=msgspec.structs.replace(p.settings, n_ubatch=2048))
+        for p in large
+    ]
+    after = straight(small + large)
+    for point, before in zip(after, small, strict=False):
+        assert abs(point.request_s / before.request_s - 1) < 0.01
+    assert after[len(small) :] == large
 
 
 def test_two_rungs_and_the_output_layer_are_no_line() -> None:

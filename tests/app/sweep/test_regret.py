@@ -23,6 +23,8 @@ MISSED = {
     22278: "a disturbed look at the CPU is repeated: it decides whether the CPU leads",
     22338: "on the ladder of experts, too, what promises most is tried at the end",
     22589: "another cache is timed where it is expected to pay, before finalists are told apart",
+    32029: "everything on the card is slower than its curve promised: a smaller batch may not be",
+    32265: "a curve that bends is looked at between, though noise makes the lower rung lead",
     8023: "a batch looked at with experts in RAM has its look with layers there, too",
     9697: "whole layers get their look while there is time to tune them",
 }

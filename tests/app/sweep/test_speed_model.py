@@ -60,6 +60,16 @@ def test_a_batch_changes_the_prompt_alone() -> None:
     assert guess.request_s == pytest.approx(seconds(1.0, 50.0))
 
 
+def test_two_neighbours_are_no_line() -> None:
+    """The slope between two rungs next to each other is noise: decode goes on from the CPU's."""
+    needs = rung_bytes(PLAIN)
+    points = [timed(at(9), 2.0, 80.5), timed(at(10), 2.0, 80.0)]
+    alone_s = (0.1, 0.1)
+    guess = SpeedModel(points, [], PLAIN, NEED, lambda i: needs[i], alone_s).predict(at(20))
+    assert guess is not None
+    assert guess.request_s == pytest.approx(seconds(2.0, 60.0))
+
+
 def test_a_cache_gains_per_layer_on_the_device() -> None:
     """Without flash attention 10 layers save 2 ms, so 20 layers save 4 ms."""
     points = [timed(at(20), 2.0, 50.0), timed(at(10), 3.0, 80.0)]
