@@ -18,7 +18,7 @@ from app.rig.replay import ReplayRig
 from app.rig.replay_check import read_replay
 from app.session.check import CommandChecked, and_check, check_command
 from app.session.draft import DraftTried, keep_draft, need_of, try_draft
-from app.session.evidence import Looking, RamRead, with_evidence
+from app.session.evidence import Looking, RamRead, until_cancelled, with_evidence
 from app.session.opening import Bounds, Learned, open_rig
 from app.session.tuning import Tuning, advised, follow, with_reserve
 from app.store import Store
@@ -79,7 +79,8 @@ def search_and_try(
 
         def look_again(result: SweepResult) -> Looking:
             result = advised(result, place.machine, plan, place.host_now)
-            return with_evidence(result, plan, rig, memory, place.machine.host, place.ram_read)
+            looking = with_evidence(result, plan, rig, memory, place.machine.host, place.ram_read)
+            return until_cancelled(looking, result, cancel)
 
         path = Path(record) if record else None
         result = None
