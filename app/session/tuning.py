@@ -220,8 +220,15 @@ class Tuning:
 
     def _replaced(self) -> ErrorInfo | None:
         """Return what to say when the model's files are no longer those of the first trial."""
-        if _stamps(self._spec) == self._stamps:
+        now = _stamps(self._spec)
+        if now == self._stamps:
             return None
+        if None in now:
+            return ErrorInfo(
+                code="model_gone",
+                message=f"The file of {self._spec.name} went away while it was being measured.",
+                hint="What was measured is kept. Bring the file back, and start again.",
+            )
         return ErrorInfo(
             code="model_replaced",
             message=f"The file of {self._spec.name} was replaced while it was being measured.",

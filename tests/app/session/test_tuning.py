@@ -140,3 +140,27 @@ def test_a_search_of_another_version_keeps_to_two_launches_without_memory(tmp_pa
         assert last.result.recommended is not None
         assert last.result.n_model_loads <= 6
         assert len(store.trials(old)) == 3
+
+
+@pytest.mark.parametrize(("is_left", "code"), [(True, "model_replaced"), (False, "model_gone")])
+def test_a_model_that_changes_meanwhile_ends_the_search(
+    tmp_path: Path, is_left: bool, code: str
+) -> None:
+    """Another file at the path, or none: what was measured is kept, and what happened is said."""
+    model = tmp_path / "model.gguf"
+    model.write_bytes(b"first")
+    spec = msgspec.structs.replace(a_model(), path=str(model), files=(str(model),))
+    rig, found = SimulatedRig(machine()), None
+    with Store.open(tmp_path / "rigtune.db") as store:
+        tuning = Tuning(store, spec, a_machine(), QUICK)
+        for event in tuning.run(plan_for(rig, QUICK), rig, threading.Event()):
+            if isinstance(event, TrialFinished) and model.exists():
+                model.unlink()
+                if is_left:
+                    model.write_bytes(b"another")
+            if isinstance(event, SweepFinished):
+                found = event.result
+        assert found is not None
+        assert (found.status, found.error and found.error.code) == (SweepStatus.FAILED, code)
+        assert len(store.trials(1)) == len(found.trials)
+        assert found.trials
