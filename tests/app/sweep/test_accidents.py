@@ -76,9 +76,10 @@ class Unplugged(Accident):
         return self.n_trials == self.after + 1
 
 
-def test_unplugged_pauses_asks_and_goes_on() -> None:
+@pytest.mark.parametrize("why", ["power_source_changed", "power_mode_changed"])
+def test_unplugged_pauses_asks_and_goes_on(why: str) -> None:
     """The trial does not count and is repeated; the search waits for an answer before that."""
-    window = TelemetryWindow(n_samples=5, disturbed="power_source_changed")
+    window = TelemetryWindow(n_samples=5, disturbed=why)
     rig = Unplugged(2, telemetry=window)
     trials: list[Trial] = []
     paused: list[int] = []
@@ -87,6 +88,7 @@ def test_unplugged_pauses_asks_and_goes_on() -> None:
         if isinstance(event, TrialFinished):
             trials.append(event.trial)
         if isinstance(event, SweepPaused):
+            assert event.code == why
             paused.append(rig.n_trials)
         if isinstance(event, SweepFinished):
             result = event.result
