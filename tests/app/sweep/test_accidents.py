@@ -9,7 +9,7 @@ from typing_extensions import override
 from app.domain.errors import ErrorInfo
 from app.domain.events import RigEvent, SweepFinished, SweepPaused, TrialFinished
 from app.domain.outcome import Outcome
-from app.domain.sweep import SweepRequest, SweepResult, SweepStatus
+from app.domain.sweep import BudgetName, SweepRequest, SweepResult, SweepStatus
 from app.domain.trial import TelemetryWindow, Trial, TrialRequest
 from app.domain.units import GIB
 from app.rig.simulated import SimulatedRig
@@ -106,3 +106,14 @@ def test_heat_that_stays_does_not_double_the_search() -> None:
     result = search(rig)
     assert result.recommended is not None
     assert len(result.trials) <= n_cool + 2
+
+
+def test_a_budget_without_room_for_one_load_is_said() -> None:
+    """A very large model and a quick search: which bound it is, not that nothing runs."""
+    slow = SimulatedRig(machine(load_s=400.0))
+    result = search(slow, SweepRequest(budget=BudgetName.QUICK))
+    assert (result.status, result.trials) == (SweepStatus.FAILED, ())
+    assert result.error is not None
+    assert result.error.code == "budget_too_small"
+    assert {"400", "180"} <= set(result.error.message.split())
+    assert "--budget" in result.error.hint
