@@ -16,7 +16,7 @@ def load(
 
     A short trial is the way to load.
     """
-    if rig.holds(settings):
+    if rig.loaded is not None and rig.loaded.load_key == settings.load_key:
         return None
     request = TrialRequest(
         stage=stage,

@@ -37,7 +37,7 @@ def compare_output(
     """Return what the comparison of the answer's output with a plain f16 cache says.
 
     Args:
-        best: The answer; its weights are loaded again where others are.
+        best: The answer; its weights are loaded again where those that are loaded say nothing.
         rig: Where it was measured.
     """
     settings = best.settings
@@ -46,13 +46,24 @@ def compare_output(
         need = rig.dry_run(reference)
         if need.verdict is Verdict.DOES_NOT_FIT:
             return [_unchecked(need.note or "RAM does not hold a second copy of the model.")]
-    failed = yield from load(settings, rig, "check")
-    if failed is not None:
-        return [_unchecked(failed.message)]
+    if rig.loaded is None or not stands_in(rig.loaded, settings):
+        failed = yield from load(settings, rig, "check")
+        if failed is not None:
+            return [_unchecked(failed.message)]
     n_tok = check_length(best) if reference is None else MIN_CHECK_TOK
     question = CheckOutput(settings=settings, n_tok=n_tok, reference=reference)
     reply = yield from rig.ask_loaded(question)
     return output_reasons(settings, reply)
+
+
+def stands_in(loaded: Settings, settings: Settings) -> bool:
+    """Whether the weights of ``loaded`` show what ``settings`` do: the same devices compute them.
+
+    More or fewer layers on the devices are no other arithmetic, and no load is spent for them.
+    """
+    same = ("devices", "split_mode", "override_tensor")
+    is_same = all(getattr(loaded, name) == getattr(settings, name) for name in same)
+    return is_same and bool(loaded.n_gpu_layers) == bool(settings.n_gpu_layers)
 
 
 def reference_of(settings: Settings) -> Settings | None:

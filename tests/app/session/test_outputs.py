@@ -135,7 +135,7 @@ def test_a_load_divided_by_tensor_is_compared(
         assert codes(found) == ["output_same", "output_beside_cpu"]
         assert found[0].data["n_tok"] == MIN_CHECK_TOK
         assert 0 <= float(str(found[0].data["kl_nats"])) <= KL_BOUND_NATS
-        assert rig.holds(by_tensor)
+        assert rig.loaded == by_tensor
     finally:
         rig.close()
 
@@ -156,20 +156,28 @@ def test_a_reference_that_does_not_fit_is_said(
     try:
         (reason,) = drain(compare_output(answer(by_tensor), rig))
         assert (reason.code, reason.data) == ("output_unchecked", {"why": NO_RAM})
-        assert not rig.holds(by_tensor)
+        assert rig.loaded is None
     finally:
         rig.close()
 
 
 @pytest.mark.engine
-def test_an_answer_that_is_no_longer_loaded_is_loaded_again(tiny: ModelSpec) -> None:
-    """The last trial may have been another load: its weights say nothing about the answer's."""
-    rig = rig_on(tiny)
+def test_an_answer_that_is_not_loaded_is_loaded_again(
+    tiny: ModelSpec, two_devices: tuple[str, str]
+) -> None:
+    """Weights on other devices say nothing about the answer's; fewer layers there do."""
+    rig = rig_on(tiny, *two_devices)
     try:
-        assert codes(drain(compare_output(answer(), rig))) == ["output_same"]
-        mapped = msgspec.structs.replace(PLAIN, load_mode=LoadMode.MMAP)
-        assert codes(drain(compare_output(answer(mapped), rig))) == ["output_same"]
-        assert rig.holds(mapped)
+        both = tuple(d.id for d in rig.space().devices)
+        on_both = msgspec.structs.replace(PLAIN, n_gpu_layers=99, devices=both)
+        for settings, loaded in (
+            (PLAIN, PLAIN),  # nothing was loaded
+            (msgspec.structs.replace(PLAIN, load_mode=LoadMode.MMAP), PLAIN),
+            (on_both, on_both),
+            (msgspec.structs.replace(on_both, n_gpu_layers=2), on_both),
+        ):
+            assert codes(drain(compare_output(answer(settings), rig))) == ["output_same"]
+            assert rig.loaded == loaded
         gone = msgspec.structs.replace(PLAIN, devices=("CUDA7",), n_gpu_layers=1)
         assert codes(drain(compare_output(answer(gone), rig))) == ["output_unchecked"]
     finally:
