@@ -97,6 +97,8 @@ def parse_setting(info: SettingInfo, text: str, n_layer: int | None = None) -> i
     if info.name == "tensor_split":
         if not SPLIT.fullmatch(text):
             raise _bad(info, f"{text!r} is not a list like 3,1")
+        if not any(int(share) for share in text.split(",")):
+            raise _bad(info, f"{text!r} gives nothing to any device")
         return text
     if info.name == "override_tensor":
         read_overrides(text)

@@ -38,7 +38,7 @@ def sharing(options: dict[str, str], space: SearchSpace, notes: list[Reason]) ->
         return Sharing(_main_gpu(options, devices), mode, "")
     if number(options, "main_gpu", -1) > 0:
         notes.append(note("main_gpu_unused", main_gpu=options["main_gpu"], split_mode=mode))
-    return Sharing(devices, mode, shares)
+    return Sharing(devices, mode, shares if len(devices) > 1 else "")
 
 
 def _devices(text: str | None, space: SearchSpace) -> tuple[str, ...]:

@@ -66,6 +66,7 @@ def test_a_main_gpu_without_effect_is_said(mode: str) -> None:
     [
         ("-ts 3,1", "3,1"), ("-ts 3/1", "3,1"), ("-ts 0.6,0.4", "1000,667"), ("-ts 0,0", ""),
         ("-ts 1,0", "1,0"), ("-ts 24576000,8192000", "1000,333"), ("-ts 3,1 -sm none", ""),
+        ("-ts 3,1 -dev CUDA1", ""),
     ],
 )  # fmt: skip
 def test_shares(flags: str, split: str) -> None:
