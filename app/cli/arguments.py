@@ -95,8 +95,8 @@ def parse_setting(info: SettingInfo, text: str, n_layer: int | None = None) -> i
             raise _bad(info, f"{text!r} is not one of {choices}")
         return text
     if info.name == "tensor_split":
-        if not SPLIT.fullmatch(text):
-            raise _bad(info, f"{text!r} is not a list like 3,1")
+        if not SPLIT.fullmatch(text) or not text.strip("0,"):
+            raise _bad(info, f"{text!r} is not a list like 3,1, with more than zeros")
         return text
     if info.name == "override_tensor":
         read_overrides(text)

@@ -85,15 +85,12 @@ def run(args: argparse.Namespace, session: Session) -> int:
     """Run the search; Ctrl-C ends it with everything measured so far."""
     cancel = threading.Event()
     request = request_from(args)
-    if args.replay and args.record:
-        raise UsageProblem("record_of_replay", "--record and --replay exclude each other")
+    refuse_beside_replay(args)
     if len(args.models) > 1:
         return compare(args, session, request, cancel)
     command = None if args.check is None else read_command(args.check)
     if args.draft:
         check_draft(args.draft)
-        if args.replay:
-            raise UsageProblem("draft_of_replay", "--draft needs a model, not a recording")
     model = model_of(args, command)
     found = search(args, session, model, request, command, cancel)
     machine = None if args.replay else session.machine()
@@ -105,6 +102,29 @@ def run(args: argparse.Namespace, session: Session) -> int:
     elif caps is not None:
         show_caps(caps)
     return exit_code(found.result)
+
+
+def refuse_beside_replay(args: argparse.Namespace) -> None:
+    """Refuse what a recording has no use for, instead of leaving it out unsaid.
+
+    Raises:
+        UsageProblem: Such an option was given.
+    """
+    if not args.replay:
+        if args.replay_seed is not None:
+            message = "--replay-seed goes with --replay FILE only."
+            raise UsageProblem("not_a_replay", message, "Leave it out, or name the recording.")
+        return
+    given = {
+        "MODEL": args.models, "--resume": args.resume, "--record": args.record,
+        "--draft": args.draft, "--caps": args.caps, "--rpc": args.rpc,
+        "--engine-dir": args.engine_dir,
+    }  # fmt: skip
+    wrong = ", ".join(name for name, value in given.items() if value)
+    if wrong:
+        message = f"--replay searches a recording, which has its own model and machine: {wrong}."
+        hint = "Leave that out, or leave out --replay to search on this machine."
+        raise UsageProblem("not_with_replay", message, hint)
 
 
 def show_found(found: "Found", name: str, engine: str) -> None:

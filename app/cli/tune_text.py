@@ -74,7 +74,7 @@ def show_points(console: Console, result: SweepResult) -> None:
         cliff = result.cliff
         console.print(
             f"Cliff: {cliff.knob} {cliff.last_good} is good, {cliff.first_bad} is not: "
-            f"{cliff.kind}.",
+            f"{cliff.kind.replace('_', ' ')}.",
         )
     fits = [point for point in result.context_curve if point.decode_tok_s is not None]
     if fits:
@@ -101,4 +101,6 @@ def format_rate(rate: Rate | None) -> str:
 def device_text(point: Recommended) -> str:
     """Return the memory need per device."""
     needs = [f"{name} {format_bytes(n)}" for name, n in point.device_bytes.items()]
+    if not needs and point.settings.devices and point.settings.is_divided:
+        return f"{MISSING} (not counted in this split mode)"
     return ", ".join(needs) or "RAM only"

@@ -49,7 +49,7 @@ class SweepPaused(Event, frozen=True, kw_only=True, tag="sweep.paused"):
     """The search waits: asking for the next event goes on, cancelling keeps what there is.
 
     Attributes:
-        code: Why, a note of ``assets/text``: ``power_source_changed``.
+        code: Why, a note of ``assets/text``: ``power_source_changed``, ``power_mode_changed``.
     """
 
     code: str

@@ -115,7 +115,7 @@ class WorkerRig:
         self._planner = Planner(self._launch, model.path)
         self._worker: WorkerProcess | None = None
         self._ended = Ended()
-        self._loaded: tuple[object, ...] | None = None
+        self._loaded: Settings | None = None
         self._load_id = 0
         self._load_s: float | None = None
         self._devices: tuple[SearchDevice, ...] | None = None
@@ -226,9 +226,10 @@ class WorkerRig:
         finally:
             exchange.close()
 
-    def holds(self, settings: Settings) -> bool:
-        """Whether the weights of ``settings`` are loaded now."""
-        return self._worker is not None and self._loaded == settings.load_key
+    @property
+    def loaded(self) -> Settings | None:
+        """Settings that the weights were loaded with which are there now."""
+        return self._loaded
 
     def now_s(self) -> float:
         """Return the real clock, seconds."""
@@ -259,9 +260,9 @@ class WorkerRig:
             attempt.log_tail = self._tail()
 
     def _steps(self, attempt: Attempt, window: TrialWindow | None) -> Steps:
-        settings = attempt.request.settings
-        worker = self._worker
-        if worker is None or self._loaded != settings.load_key or not worker.can_be_reused():
+        settings, loaded = attempt.request.settings, self._loaded
+        worker, is_there = self._worker, loaded and loaded.load_key == settings.load_key
+        if worker is None or not is_there or not worker.can_be_reused():
             # one process per load: some backends keep memory of an earlier one
             self._drop_worker()
             self._load_id += 1
@@ -277,7 +278,7 @@ class WorkerRig:
             if not attempt.take(reply):
                 self._drop_worker()
                 return
-            self._loaded = settings.load_key
+            self._loaded = settings
             self._load_s = attempt.load_s
         elif window:
             window.own(worker.pid)

@@ -57,6 +57,17 @@ def and_check(
         yield from check_command(command, plan, result, rig, cancel)
 
 
+def refuse_impossible(command: Command | None, plan: SweepPlan, rig: Rig) -> None:
+    """Refuse a command line that cannot be measured, before a search takes its minutes.
+
+    Raises:
+        UsageProblem: A value of the command line is impossible.
+    """
+    if command is not None:
+        resolved = resolve(command, rig.space(), rig.dry_run, plan.workload.n_seq)
+        _workload(plan.workload, resolved.settings)
+
+
 def check_command(
     command: Command, plan: SweepPlan, result: SweepResult, rig: Rig, cancel: threading.Event
 ) -> Iterator[SweepEvent | CommandChecked]:
@@ -242,4 +253,4 @@ def _concrete(settings: Settings, name: str) -> object:
 
 
 def _text(value: object) -> str:
-    return ",".join(value) or "none" if isinstance(value, tuple) else str(value)
+    return ",".join(value) or "none" if isinstance(value, tuple) else str(value) or "none"

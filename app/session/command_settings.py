@@ -18,18 +18,19 @@ from app.domain.overrides import (
     override_for,
     read_overrides,
 )
-from app.domain.settings import SETTINGS, SPLIT, FlashAttn, LoadMode, Settings, SplitMode, Switch
+from app.domain.settings import FlashAttn, LoadMode, Settings, SplitMode, Switch
 from app.domain.sweep import Reason, SearchSpace
 from app.domain.units import MIB
 from app.export.command import Command
 from app.memory.inverse import largest
+from app.session.command_devices import sharing
+from app.session.command_values import AUTO, INFO, bad, choice, note, number
 
 Fits = Callable[[Settings], MemoryEstimate]
 
 FIT_MARGIN_BYTES = 1024 * MIB
 FIT_MIN_CTX = 4096
 _CTX_STEP = 256
-_AUTO = {"auto", "-1"}
 _LOAD_MODES = {"mmap": LoadMode.MMAP, "none": LoadMode.NONE, "auto": LoadMode.MMAP}
 _NEAREST_MODE = {
     "mlock": LoadMode.MMAP,
@@ -41,8 +42,6 @@ _NEAREST_MODE = {
 # what our settings have no word for, with the value that changes nothing
 _UNREPRESENTED = {
     "repack": "on",
-    "tensor_split": "",
-    "main_gpu": "0",
     "swa_full": "off",
     "draft_model": "",
     "spec_type": "none",
@@ -66,7 +65,6 @@ _OTHERS = (
     "ffn_up", "ffn_down", "ffn_gate", "ffn_gate_inp", "ffn_up_shexp", "ffn_down_shexp",
     "ffn_gate_shexp", "ffn_gate_inp_shexp", "ssm_in", "ssm_out",
 )  # fmt: skip
-_INFO = {info.name: info for info in SETTINGS}
 
 
 class Resolved(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,11 +87,10 @@ def resolve(command: Command, space: SearchSpace, fits: Fits, n_seq: int) -> Res
         UsageProblem: A value is impossible.
     """
     options, notes = command.options, _left_out(command)
-    devices = _devices(options.get("devices"), space)
+    devices, split_mode, tensor_split = sharing(options, space, notes)
     n_seq_max, slots = _slots(command, n_seq)
     threads = _threads(options, space)
-    split = options.get("tensor_split", "")
-    n_batch = _number(options, "n_batch", 2048, low=1)
+    n_batch = number(options, "n_batch", 2048, low=1)
     n_cpu_moe, override_tensor = _tensors(options, space, devices, notes)
     settings = Settings(
         n_gpu_layers=0,
@@ -101,22 +98,22 @@ def resolve(command: Command, space: SearchSpace, fits: Fits, n_seq: int) -> Res
         override_tensor=override_tensor,
         n_ctx=_context(options, space),
         n_batch=n_batch,
-        n_ubatch=min(_number(options, "n_ubatch", 512, low=1), n_batch),
+        n_ubatch=min(number(options, "n_ubatch", 512, low=1), n_batch),
         flash_attn=FlashAttn(options.get("flash_attn", "auto")),
-        type_k=_choice(options, "type_k", "f16"),
-        type_v=_choice(options, "type_v", "f16"),
+        type_k=choice(options, "type_k", "f16"),
+        type_v=choice(options, "type_v", "f16"),
         load_mode=_load_mode(options, notes),
         devices=devices,
         n_seq_max=n_seq_max,
         n_threads=threads["n_threads"],
         n_threads_batch=threads["n_threads_batch"],
-        split_mode=SplitMode(_choice(options, "split_mode", SplitMode.LAYER)),
-        tensor_split=split if _is_split("tensor_split", split) else "",
+        split_mode=split_mode,
+        tensor_split=tensor_split,
         offload_kqv=Switch(options.get("offload_kqv", "on")),
         op_offload=Switch(options.get("op_offload", "on")),
     )
     if slots:
-        notes.append(_note("slots_unified", slots=slots, measured=n_seq_max))
+        notes.append(note("slots_unified", slots=slots, measured=n_seq_max))
     settings = _placed(settings, command, space, fits, notes)
     _check_pair(settings)
     return Resolved(settings=settings, notes=tuple(notes))
@@ -125,41 +122,19 @@ def resolve(command: Command, space: SearchSpace, fits: Fits, n_seq: int) -> Res
 def _left_out(command: Command) -> list[Reason]:
     """Return a note per thing that matters and cannot be measured here."""
     notes = [
-        _note("not_represented", option=name, value=value)
+        note("not_represented", option=name, value=value)
         for name, value in command.options.items()
-        if name in _UNREPRESENTED and value != _UNREPRESENTED[name] and not _is_split(name, value)
+        if name in _UNREPRESENTED and value != _UNREPRESENTED[name]
     ]
-    notes += [
-        _note("variable", name=name, value=value) for name, value in command.variables.items()
-    ]
+    notes += [note("variable", name=name, value=value) for name, value in command.variables.items()]
     return notes
-
-
-def _is_split(name: str, value: str) -> bool:
-    """Whether a split over devices is one that the engine takes as whole numbers."""
-    return name == "tensor_split" and SPLIT.fullmatch(value) is not None
-
-
-def _devices(text: str | None, space: SearchSpace) -> tuple[str, ...]:
-    known = [d.id for d in space.devices]
-    if text is None:
-        real = [d.id for d in space.devices if d.kind not in ("integrated", "software")]
-        return tuple(real or known)
-    if text.lower() == "none":
-        return ()
-    wanted = tuple(word.strip() for word in text.split(",") if word.strip())
-    for name in wanted:
-        if name not in known:
-            hint = f"Known: {', '.join(known) or 'none besides the CPU'}."
-            raise UsageProblem("unknown_device", f"There is no device {name!r}.", hint)
-    return wanted
 
 
 def _slots(command: Command, n_seq: int) -> tuple[int, int]:
     """Return sequences to create, and how many slots share one cache (0 = none do)."""
     asked = command.options.get("n_seq_max", "auto")
-    is_auto = asked in _AUTO
-    slots = 4 if is_auto else _number(command.options, "n_seq_max", 1, low=1)
+    is_auto = asked in AUTO
+    slots = 4 if is_auto else number(command.options, "n_seq_max", 1, low=1)
     if "server" not in command.program and is_auto:
         return n_seq, 0
     if is_auto or command.options.get("kv_unified") == "on":
@@ -169,29 +144,23 @@ def _slots(command: Command, n_seq: int) -> tuple[int, int]:
 
 def _threads(options: dict[str, str], space: SearchSpace) -> dict[str, int]:
     cores = space.host.cores_physical
-    n_threads = _number(options, "n_threads", cores)
+    n_threads = number(options, "n_threads", cores)
     n_threads = n_threads if n_threads > 0 else cores
-    n_batch = _number(options, "n_threads_batch", n_threads)
+    n_batch = number(options, "n_threads_batch", n_threads)
     found = {"n_threads": n_threads, "n_threads_batch": n_batch if n_batch > 0 else n_threads}
     for name, value in found.items():
-        high = _INFO[name].high
+        high = INFO[name].high
         if high is not None and value > high:
-            raise _bad(name, str(value), f"Allowed: 1 to {high}.")
+            raise bad(name, str(value), f"Allowed: 1 to {high}.")
     return found
 
 
 def _context(options: dict[str, str], space: SearchSpace) -> int:
-    n_ctx = _number(options, "n_ctx", 0, low=0) or space.model.n_ctx_train or FIT_MIN_CTX
-    high = _INFO["n_ctx"].high
+    n_ctx = number(options, "n_ctx", 0, low=0) or space.model.n_ctx_train or FIT_MIN_CTX
+    high = INFO["n_ctx"].high
     if high is not None and n_ctx > high:
-        raise _bad("n_ctx", str(n_ctx), f"Allowed: 0 to {high}.")
+        raise bad("n_ctx", str(n_ctx), f"Allowed: 0 to {high}.")
     return max(_CTX_STEP, -(-n_ctx // _CTX_STEP) * _CTX_STEP)
-
-
-def _choice(options: dict[str, str], name: str, default: str) -> str:
-    if (value := options.get(name, default)) in _INFO[name].choices:
-        return value
-    raise _bad(name, value, f"Allowed: {', '.join(_INFO[name].choices)}.")
 
 
 def _load_mode(options: dict[str, str], notes: list[Reason]) -> LoadMode:
@@ -200,8 +169,8 @@ def _load_mode(options: dict[str, str], notes: list[Reason]) -> LoadMode:
         return _LOAD_MODES[asked]
     nearest = _NEAREST_MODE.get(asked)
     if nearest is None:
-        raise _bad("load_mode", asked, f"Known: {', '.join([*_LOAD_MODES, *_NEAREST_MODE])}.")
-    notes.append(_note("load_mode_other", asked=asked, measured=nearest.value))
+        raise bad("load_mode", asked, f"Known: {', '.join([*_LOAD_MODES, *_NEAREST_MODE])}.")
+    notes.append(note("load_mode_other", asked=asked, measured=nearest.value))
     return nearest
 
 
@@ -215,13 +184,13 @@ def _tensors(
     """
     n_layer, has_experts = space.model.n_layer, space.model.n_expert > 0
     asked = options.get("n_cpu_moe")
-    count = n_layer if asked == "all" else min(_number(options, "n_cpu_moe", 0, low=0), n_layer)
+    count = n_layer if asked == "all" else min(number(options, "n_cpu_moe", 0, low=0), n_layer)
     text = _rules(options, count, n_layer)
     check_overrides(text, devices)
     found = _plain_experts(text, n_layer) if text else 0
     if not has_experts:
         if asked is not None or found:
-            notes.append(_note("no_experts"))
+            notes.append(note("no_experts"))
         return 0, "" if found else text
     return (max(count, found), "") if found is not None else (count, text)
 
@@ -233,7 +202,7 @@ def _rules(options: dict[str, str], n_cpu_moe: int, n_layer: int) -> str:
         if name == "override_tensor":
             rules.append(value)
         if name == "n_cpu_ffn":
-            n_dense = min(_number(options, name, 0, low=0), n_layer)
+            n_dense = min(number(options, name, 0, low=0), n_layer)
             rules += [_in_ram(n_dense, r"ffn_(up|down|gate)\.")] if n_dense else []
         if name == "n_cpu_moe" and n_cpu_moe and not rules and "override_tensor" in options:
             # our own n_cpu_moe comes last
@@ -282,8 +251,8 @@ def _placed(
     is_fitted = command.options.get("fit", "on") == "on"
     if not settings.devices:
         return msgspec.structs.replace(settings, n_gpu_layers=0)
-    if asked not in _AUTO:
-        layers = everything if asked == "all" else _number(command.options, "n_gpu_layers", 0)
+    if asked not in AUTO:
+        layers = everything if asked == "all" else number(command.options, "n_gpu_layers", 0)
         layers = everything if layers < 0 else min(layers, everything)
         return msgspec.structs.replace(settings, n_gpu_layers=layers)
     settings = msgspec.structs.replace(settings, n_gpu_layers=everything)
@@ -292,7 +261,7 @@ def _placed(
     if command.options.get("n_ctx", "0") == "0":
         settings = _fitted(settings, "n_ctx", FIT_MIN_CTX, settings.n_ctx, fits)
     settings = _fitted(settings, "n_gpu_layers", 0, everything, fits)
-    notes.append(_note("fitted_here", n_gpu_layers=settings.n_gpu_layers, n_ctx=settings.n_ctx))
+    notes.append(note("fitted_here", n_gpu_layers=settings.n_gpu_layers, n_ctx=settings.n_ctx))
     return settings
 
 
@@ -326,25 +295,3 @@ def _check_pair(settings: Settings) -> None:
     if quantised and settings.flash_attn is FlashAttn.OFF:
         message = f"llama.cpp refuses a {settings.type_v} V cache without flash attention."
         raise UsageProblem("quantised_v_without_flash_attn", message, "Use -fa on, or -ctv f16.")
-
-
-def _number(options: dict[str, str], name: str, default: int, low: int | None = None) -> int:
-    text = options.get(name)
-    if text is None or text in _AUTO:
-        return default
-    try:
-        value = int(text)
-    except ValueError as error:
-        raise _bad(name, text, "It must be one whole number.") from error
-    if low is not None and value < low:
-        raise _bad(name, text, f"It must be at least {low}.")
-    return value
-
-
-def _bad(name: str, value: str, hint: str) -> UsageProblem:
-    flag = _INFO[name].flag if name in _INFO else "--" + name.replace("_", "-")
-    return UsageProblem("bad_option", f"{flag} cannot be {value!r}.", hint)
-
-
-def _note(code: str, **data: str | int) -> Reason:
-    return Reason(code=code, data=dict(data))

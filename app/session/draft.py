@@ -12,9 +12,9 @@ from app.domain.memory import MemoryEstimate, MemorySource, Verdict
 from app.domain.model import ModelSpec
 from app.domain.settings import Settings
 from app.domain.sweep import SweepResult
-from app.domain.trial import TrialRequest, Workload
 from app.domain.units import format_bytes
 from app.rig.workers import WorkerRig
+from app.session.loading import load
 from app.session.opening import memory_for, usable_devices
 from app.store import Store
 from app.sweep.stats import paired_difference, seconds_per_token
@@ -79,18 +79,9 @@ def try_draft(
             return DraftTried(result=msgspec.structs.replace(found, error=placed))
         settings = placed
         found = msgspec.structs.replace(found, n_gpu_layers=settings.n_gpu_layers)
-    if not rig.holds(best.settings):
-        # a short trial is the way to load
-        request = TrialRequest(
-            stage="draft",
-            settings=best.settings,
-            workload=Workload(n_prompt=16, n_gen=8),
-            min_reps=1,
-            max_reps=1,
-        )
-        for event in rig.run_trial(request):
-            if isinstance(event, TrialProgress):
-                yield event
+    failed = yield from load(best.settings, rig, "draft")
+    if failed is not None:
+        return DraftTried(result=msgspec.structs.replace(found, error=failed))
     question = Speculate(
         settings=best.settings,
         draft_path=spec.path if spec else "",

@@ -1,12 +1,10 @@
 """What is looked at once the search has its answer: its output, and how near it is to a limit.
 
+The codes about the output are those of ``app.session.outputs``.
+
 ==================== ==================================================================
 code                 data
 ==================== ==================================================================
-output_same          kl_nats, bound_nats, n_tok
-output_differs       kl_nats, bound_nats, n_tok
-output_unchecked     why
-kv_quality           type_k, type_v, kl_nats, same_top, n_places
 cpu_ceiling          tok_s, ceiling_tok_s, share_pct, gb_s
 cpu_token_time       total_ms, weights_ms, cache_ms, rest_ms
 ram_token_time       total_ms, ram_ms, share_pct, mib, gb_s
@@ -14,30 +12,24 @@ gpu_read_rate        gb_s, mib, device
 ==================== ==================================================================
 """
 
+import threading
 from collections.abc import Callable, Generator
+from contextlib import closing
 
 import msgspec
 
 from app.domain.events import TrialProgress
 from app.domain.machine import HostInfo
-from app.domain.settings import Settings, SplitMode
 from app.domain.sweep import Reason, Recommended, SweepPlan, SweepResult, SweepStatus
 from app.domain.units import GIB, MIB
 from app.memory import Memory
 from app.rig.workers import WorkerRig
-from app.worker.protocol import CheckOutput, Failed, OutputChecked, Reply
+from app.session.outputs import compare_output
 
-# llama.cpp's own table (tools/perplexity/README.md, LLaMA 3 8B): BF16 against FP16 0.00003,
-# Q8_0 weights 0.0014, Q4_K_M 0.03, Q3_K_M 0.10. What is worse than that is another model.
-KL_BOUND_NATS = 0.1
-CHECK_S = 5.0
-MAX_CHECK_TOK, MIN_CHECK_TOK = 256, 32
 CACHE_FACTOR = 4  # what is not larger than this many last-level caches is served by them in part
 SHARE_MAX = 1.1  # a model that reads faster than RAM was seen to: something else read it meanwhile
 _FREE_BYTES = 2 * GIB  # a read benchmark must not push the model out of RAM
 HOST = "host"
-FULL_TYPES = ("f16", "f32", "bf16")
-_NO_REFERENCE = "Split mode tensor needs flash attention, which a plain cache is without."
 
 RamRead = Callable[[], float | None]
 Looking = Generator[TrialProgress, None, SweepResult]
@@ -64,11 +56,8 @@ def with_evidence(
     best = result.recommended
     if best is None or result.status in (SweepStatus.CANCELLED, SweepStatus.FAILED):
         return result
-    checked = None
-    if has_reference(best.settings):
-        question = CheckOutput(settings=best.settings, n_tok=check_length(best))
-        checked = yield from rig.ask_loaded(question)
-    reasons = [*result.reasons, *output_reasons(best.settings, checked)]
+    about_output = yield from compare_output(best, rig)
+    reasons = [*result.reasons, *about_output]
     has_room = (host.ram_available_bytes or 0) > _FREE_BYTES
     gb_s = ram_read() if has_room else None
     yield TrialProgress(phase="check")
@@ -80,43 +69,16 @@ def with_evidence(
     return msgspec.structs.replace(result, reasons=tuple(reasons))
 
 
-def check_length(best: Recommended) -> int:
-    """Return how many tokens the check may read so that it takes about five seconds."""
-    if best.prefill_tok_s is None:
-        return MIN_CHECK_TOK
-    affordable = int(CHECK_S * best.prefill_tok_s.median / 2)
-    return max(MIN_CHECK_TOK, min(MAX_CHECK_TOK, affordable))
-
-
-def has_reference(settings: Settings) -> bool:
-    """Whether a plain f16 cache runs on the same load: divided by tensor, llama.cpp refuses it."""
-    return settings.split_mode is not SplitMode.TENSOR or not settings.devices
-
-
-def output_reasons(settings: Settings, checked: Reply | None) -> list[Reason]:
-    """Return what the comparison of outputs says; a quantised cache gets its quality note."""
-    if not has_reference(settings):
-        return [Reason(code="output_unchecked", data={"why": _NO_REFERENCE})]
-    if isinstance(checked, Failed):
-        return [Reason(code="output_unchecked", data={"why": checked.error.message})]
-    if not isinstance(checked, OutputChecked):
-        return []  # nothing was loaded any more
-    kl_nats = round(checked.kl_mean_nats, 5)
-    code = "output_same" if checked.kl_mean_nats <= KL_BOUND_NATS else "output_differs"
-    data: dict[str, str | int | float | None] = {
-        "kl_nats": _plain(kl_nats), "bound_nats": _plain(KL_BOUND_NATS), "n_tok": checked.n_tok
-    }  # fmt: skip
-    found = [Reason(code=code, data=data)]
-    if not {settings.type_k, settings.type_v} <= set(FULL_TYPES):
-        quality: dict[str, str | int | float | None] = {
-            "type_k": settings.type_k,
-            "type_v": settings.type_v,
-            "kl_nats": _plain(kl_nats),
-            "same_top": checked.same_top,
-            "n_places": checked.n_places,
-        }
-        found.append(Reason(code="kv_quality", data=quality))
-    return found
+def until_cancelled(looking: Looking, result: SweepResult, cancel: threading.Event) -> Looking:
+    """Return what ``looking`` does, or ``result`` as soon as ``cancel`` is set: nobody waits."""
+    with closing(looking):
+        while not cancel.is_set():
+            try:
+                yield next(looking)
+            except StopIteration as stop:
+                seen: SweepResult = stop.value
+                return seen
+    return result
 
 
 def ceiling_reasons(
@@ -175,11 +137,6 @@ def ceiling_reasons(
 
 def _round(value: float) -> float:
     return float(f"{value:.3g}")
-
-
-def _plain(value: float) -> str:
-    """Return a small figure as text: three significant digits would hide it behind a zero."""
-    return f"{value:.2g}"
 
 
 def _reason(code: str, **data: str | float) -> Reason:

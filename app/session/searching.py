@@ -16,9 +16,9 @@ from app.export import Command
 from app.rig.process import Launch
 from app.rig.replay import ReplayRig
 from app.rig.replay_check import read_replay
-from app.session.check import CommandChecked, and_check, check_command
+from app.session.check import CommandChecked, and_check, check_command, refuse_impossible
 from app.session.draft import DraftTried, keep_draft, need_of, try_draft
-from app.session.evidence import Looking, RamRead, with_evidence
+from app.session.evidence import Looking, RamRead, until_cancelled, with_evidence
 from app.session.opening import Bounds, Learned, open_rig
 from app.session.tuning import Tuning, advised, follow, with_reserve
 from app.store import Store
@@ -70,6 +70,7 @@ def search_and_try(
         tuning = Tuning(place.store, spec, place.machine, request)
         resumed = tuning.interrupted() if resume else None
         plan = make_plan(request, rig.space(), rig.dry_run)
+        refuse_impossible(extras.command, plan, rig)
         if resume:
             found = tuning.changes() if resumed is None else ("resumed",)
             notes = (*plan.notes, *(found or ("nothing_to_resume",)))
@@ -79,7 +80,8 @@ def search_and_try(
 
         def look_again(result: SweepResult) -> Looking:
             result = advised(result, place.machine, plan, place.host_now)
-            return with_evidence(result, plan, rig, memory, place.machine.host, place.ram_read)
+            looking = with_evidence(result, plan, rig, memory, place.machine.host, place.ram_read)
+            return until_cancelled(looking, result, cancel)
 
         path = Path(record) if record else None
         result = None
@@ -125,6 +127,7 @@ def replay_and_check(
     replay = with_reserve(read_replay(path), request.reserve_bytes)
     rig = ReplayRig(replay, seed, headroom_bytes=request.headroom_bytes)
     plan = make_plan(request, rig.space(), rig.dry_run)
+    refuse_impossible(command, plan, rig)
     # Of the machine it was recorded on nothing is known but what the plan holds.
     machine = Machine(host=HostInfo(os="unknown"))
     plan = msgspec.structs.replace(plan, findings=plan_findings(machine, plan))

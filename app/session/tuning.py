@@ -17,7 +17,7 @@ from app.domain.trial import Trial
 from app.rig.interface import Rig
 from app.rig.replay_file import Replay, check_target, write_replay
 from app.session.same_cards import keys_of
-from app.store import Profile, Store, sweep_fingerprint, what_changed
+from app.store import Profile, Store, StoredSweep, sweep_fingerprint, what_changed
 from app.store.records import engine_name, machine_name
 from app.sweep.policy import POLICY_VERSION
 from app.sweep.record import recorded
@@ -141,9 +141,14 @@ class Tuning:
         self._stamps = _stamps(spec)
 
     def interrupted(self) -> tuple[int, tuple[Trial, ...]] | None:
-        """Return number and trials of an interrupted search of the same kind."""
+        """Return number and trials of an interrupted search of the same kind.
+
+        One that another version's policy began, or that was asked with other constraints, is not
+        gone on with: the questions that its trials answer are not asked any more, and what they
+        cost (loads, failed launches) would be paid twice. It stays stored.
+        """
         found = self._store.interrupted_sweep(self._fingerprint)
-        if found is None:
+        if found is None or self._differences(found[0]):
             return None
         sweep, trials = found
         return sweep.id, trials
@@ -152,9 +157,18 @@ class Tuning:
         """Return a note per thing that differs from the last interrupted search of the model."""
         for sweep in self._store.sweeps(self._spec.fingerprint):
             if sweep.status is not SweepStatus.COMPLETE and sweep.n_trials:
-                changed = what_changed(sweep.fingerprint, self._fingerprint)
-                return tuple(f"changed_{name}" for name in changed)
+                return tuple(f"changed_{name}" for name in self._differences(sweep))
         return ()
+
+    def _differences(self, sweep: StoredSweep) -> tuple[str, ...]:
+        """Return what makes ``sweep`` another search than this one; a larger budget does not."""
+        found = what_changed(sweep.fingerprint, self._fingerprint)
+        if sweep.policy_version != int(POLICY_VERSION):
+            found = (*found, "policy")
+        asked = msgspec.structs.replace(
+            sweep.request, goal=self._request.goal, budget=self._request.budget
+        )
+        return found if asked == self._request else (*found, "request")
 
     def run(
         self,
@@ -206,8 +220,15 @@ class Tuning:
 
     def _replaced(self) -> ErrorInfo | None:
         """Return what to say when the model's files are no longer those of the first trial."""
-        if _stamps(self._spec) == self._stamps:
+        now = _stamps(self._spec)
+        if now == self._stamps:
             return None
+        if None in now:
+            return ErrorInfo(
+                code="model_gone",
+                message=f"The file of {self._spec.name} went away while it was being measured.",
+                hint="What was measured is kept. Bring the file back, and start again.",
+            )
         return ErrorInfo(
             code="model_replaced",
             message=f"The file of {self._spec.name} was replaced while it was being measured.",

@@ -268,6 +268,13 @@ def _marked(trials: tuple[Trial, ...], points: list[Point]) -> tuple[Trial, ...]
 def _nothing_ran(search: Search) -> ErrorInfo:
     """Return why there is no answer; less memory is advice only where memory was the cause."""
     trials = search.trials
+    if not trials and search.load_s() > search.seconds_left:
+        return ErrorInfo(
+            code="budget_too_small",
+            message=f"One load of this model takes about {search.load_s():.0f} s (estimated), "
+            f"which the budget of {search.budget.max_s:.0f} s does not hold: nothing was loaded.",
+            hint="Use a larger --budget, or a smaller model.",
+        )
     last = next((t.error for t in reversed(trials) if t.error is not None), None)
     why = f" The last trial said: {last.message}" if last is not None else ""
     what = "No configuration of this model ran to its end."

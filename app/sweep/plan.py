@@ -252,6 +252,9 @@ def _check_pins(request: SweepRequest, space: SearchSpace) -> None:
             continue
         high = _highest(name, info.high, space)
         low = info.low or 0
+        if name == "n_gpu_layers" and value and not space.devices:
+            hint = "Leave the pin out, or run rigtune doctor where there should be one."
+            raise UsageProblem("no_device", "There is no device here to hold layers.", hint)
         if not isinstance(value, int) or value < low or (high is not None and value > high):
             hint = f"Allowed: {low} to {'any' if high is None else high}."
             raise UsageProblem("bad_pin", f"{name} cannot be {value!r}.", hint)

@@ -34,8 +34,11 @@ def explain_knobs(search: Search, winner: Point, result: SweepResult) -> Iterato
 
 
 def _kv(search: Search, winner: Point) -> Iterator[Reason]:
-    kind = winner.settings.type_k
+    kind, request = winner.settings.type_k, search.plan.request
+    allowed = () if "type_k" in request.pinned else request.kv_types
     others = [p for p in search.clean() if p.settings.type_k != kind]
+    # of a type that was not allowed only the references were timed: it was no choice
+    others = [p for p in others if p.settings.type_k in allowed]
     if not others:
         return
     rival, gain = others[0], gain_pct(winner, others[0])

@@ -26,6 +26,7 @@ from app.sweep.choose import choose
 from app.sweep.policy import next_step
 
 POWER_CHANGED = "power_source_changed"
+MODE_CHANGED = "power_mode_changed"
 DryRuns = dict[Settings, MemoryEstimate]
 
 
@@ -85,9 +86,9 @@ def run_sweep(
         trials.append(trial)
         yield TrialFinished(index=index, trial=trial)
         seen = trial.telemetry
-        if seen is not None and seen.disturbed == POWER_CHANGED:
-            # on another power source speeds are others: the user says whether to go on
-            yield SweepPaused(code=POWER_CHANGED)
+        if seen is not None and seen.disturbed in (POWER_CHANGED, MODE_CHANGED):
+            # on another power source or mode speeds are others: the user says whether to go on
+            yield SweepPaused(code=seen.disturbed)
 
 
 def _run(rig: Rig, request: TrialRequest) -> Generator[TrialProgress, None, Trial]:

@@ -206,6 +206,8 @@ def _disturbed(
     powers = {s.power_source for s in host if s.power_source is not PowerSource.UNKNOWN}
     if len(powers) > 1:
         return "power_source_changed"
+    if len({s.power_mode for s in host if s.power_mode is not None}) > 1:
+        return "power_mode_changed"
     every = [samples for sources in gpus.values() for samples in sources.values()]
     return "other_process" if any(_others_grew(samples, own_pids) for samples in every) else None
 

@@ -163,13 +163,15 @@ class Engine:
         return self.model
 
     @contextmanager
-    def beside(self, path: str, settings: Settings) -> Iterator[Model]:
+    def beside(
+        self, path: str, settings: Settings, on_progress: Callable[[float], None] = lambda _: None
+    ) -> Iterator[Model]:
         """Give a second model beside the loaded one and release it afterwards.
 
         Raises:
             EngineFailure: The engine refused; or the parent cancelled.
         """
-        model = self._load(path, settings, lambda _: None)
+        model = self._load(path, settings, on_progress)
         try:
             yield model
         finally:

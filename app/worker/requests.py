@@ -152,10 +152,13 @@ class CheckOutput(Message, frozen=True, kw_only=True, tag="check_output"):
     Attributes:
         settings: The settings in question; the loaded weights stay as they are.
         n_tok: Tokens of text to read, at most.
+        reference: What to load beside them for the plain cache; ``None`` = the weights
+            themselves serve.
     """
 
     settings: Settings
     n_tok: int
+    reference: Settings | None = None
 
 
 class Speculate(Message, frozen=True, kw_only=True, tag="speculate"):

@@ -1,7 +1,8 @@
 """Whether settings leave what the model says as it is: a short comparison of numbers.
 
 A fixed text is read twice, with the settings in question and with a plain f16 cache without flash
-attention; after each eighth of it the distributions of the next token are compared.
+attention; after each eighth of it the distributions of the next token are compared. Where the
+loaded weights cannot be read with such a cache, a second copy of them serves for that.
 """
 
 import math
@@ -48,9 +49,8 @@ def check_output(
     model = engine.loaded()
     tokens = text_tokens(model, max(MIN_TOK, request.n_tok))
     settings = _sized(request.settings, len(tokens))
-    plain = msgspec.structs.replace(settings, type_k="f16", type_v="f16", flash_attn=FlashAttn.OFF)
     send(TrialProgress(phase="warm_up"))
-    expected = _next_tokens(engine, model, plain, tokens)
+    expected = _expected(engine, model, request, tokens, send)
     send(TrialProgress(phase="warm_up"))
     found = _next_tokens(engine, model, settings, tokens)
     if not all(np.isfinite(logits).all() for logits in (*expected, *found)):
@@ -75,6 +75,26 @@ def text_tokens(model: Model, n_tok: int) -> list[int]:
     if len(tokens) < MIN_TOK:
         tokens = [(7 * i + 3) % model.n_vocab for i in range(MIN_TOK)]
     return tokens[: max(MIN_TOK, min(n_tok, len(tokens)))]
+
+
+def _expected(
+    engine: Engine,
+    model: Model,
+    request: CheckOutput,
+    tokens: list[int],
+    send: Callable[[Message], None],
+) -> list[Logits]:
+    """Return the logits of a plain cache: on the loaded weights, or on others beside them."""
+    settings = _sized(request.reference or request.settings, len(tokens))
+    plain = msgspec.structs.replace(settings, type_k="f16", type_v="f16", flash_attn=FlashAttn.OFF)
+    if request.reference is None:
+        return _next_tokens(engine, model, plain, tokens)
+
+    def still_reading(_: float) -> None:
+        send(TrialProgress(phase="warm_up"))
+
+    with engine.beside(model.path, plain, still_reading) as other:
+        return _next_tokens(engine, other, plain, tokens)
 
 
 def _sized(settings: Settings, n_tok: int) -> Settings:

@@ -2025,6 +2025,10 @@
         <translation>全部</translation>
     </message>
     <message>
+        <source>none: CPU only</source>
+        <translation>无：仅用 CPU</translation>
+    </message>
+    <message>
         <source>physical cores</source>
         <translation>物理核心数</translation>
     </message>
@@ -2051,6 +2055,38 @@
     <message>
         <source>automatic</source>
         <translation>自动</translation>
+    </message>
+    <message>
+        <source>whole layers one after the other</source>
+        <translation>整层依次分配</translation>
+    </message>
+    <message>
+        <source>only the first device</source>
+        <translation>仅第一个设备</translation>
+    </message>
+    <message>
+        <source>matrices by rows</source>
+        <translation>按行划分矩阵</translation>
+    </message>
+    <message>
+        <source>every layer on all devices at once</source>
+        <translation>每一层由所有设备同时计算</translation>
+    </message>
+    <message>
+        <source>mapped from the file</source>
+        <translation>从文件映射</translation>
+    </message>
+    <message>
+        <source>copied to RAM</source>
+        <translation>复制到内存</translation>
+    </message>
+    <message>
+        <source>{words} ({own})</source>
+        <translation>{words}（{own}）</translation>
+    </message>
+    <message>
+        <source>{missing} (llama.cpp does not count it in this split mode)</source>
+        <translation>{missing}（在此拆分模式下 llama.cpp 不统计）</translation>
     </message>
     <message>
         <source>RAM only</source>

@@ -152,3 +152,17 @@ def test_unplugging_disturbs_a_trial_without_a_gpu() -> None:
     result, _ = summarise({}, host, ())
     assert result is not None
     assert result.disturbed == "power_source_changed"
+
+
+def test_another_power_mode_disturbs_a_trial() -> None:
+    """Battery saver or performance on the same plug: such speeds do not compare either."""
+    modes = (None, "balanced", "balanced")
+    host = [
+        HostSample(t_ns=i, power_source=PowerSource.AC, power_mode=mode)
+        for i, mode in enumerate(modes)
+    ]
+    assert summarise({}, host, ()) == (None, "no_probe")  # once it was not read: no change
+    host.append(HostSample(t_ns=9, power_source=PowerSource.AC, power_mode="saver"))
+    result, _ = summarise({}, host, ())
+    assert result is not None
+    assert result.disturbed == "power_mode_changed"

@@ -49,7 +49,7 @@ REQUESTS: list[protocol.Message] = [
     protocol.SetPace(pace=Pace(duty=0.25)),
     protocol.Tokenize(text="hello"),
     protocol.CheckTemplate(),
-    protocol.CheckOutput(settings=SETTINGS, n_tok=256),
+    protocol.CheckOutput(settings=SETTINGS, n_tok=256, reference=SETTINGS),
     protocol.Speculate(
         settings=SETTINGS,
         draft_path="/models/b.gguf",

@@ -147,6 +147,20 @@ def test_core_texts_follow_the_language(chinese: Translations) -> None:
     assert "empty" not in sentence("finding", "engine_missing", data)
 
 
+def test_no_choice_stands_there_as_a_raw_word(chinese: Translations) -> None:
+    """A choice is said in words, with llama.cpp's own word after it; types have no other."""
+    from app.domain.settings import SETTINGS, Settings
+    from views.results.text import setting_text
+
+    assert text_language() == "zh"
+    plain = Settings(n_gpu_layers=9, devices=("CUDA0",))
+    for info in SETTINGS:
+        for choice in info.choices if info.name not in ("type_k", "type_v") else ():
+            value = type(getattr(plain, info.name))(choice)
+            text = setting_text(msgspec.structs.replace(plain, **{info.name: value}), info.name)
+            assert re.fullmatch(rf"[\u4e00-\u9fff]+\uff08{choice}\uff09", text), (info.name, text)
+
+
 def test_plurals_follow_the_number(qapp: QApplication) -> None:
     """English needs two forms; the code holds neither."""
     translations = Translations(qapp, Language.ENGLISH)

@@ -45,10 +45,17 @@ def setting_rows(settings: Settings) -> tuple[tuple[str, str, str], ...]:
 
 
 def setting_text(settings: Settings, name: str) -> str:
-    """Return one setting in words: what stands for "none" or "as usual" says so."""
+    """Return one setting in words: what stands for "none" or "as usual" says so.
+
+    A choice is said in words, followed by llama.cpp's own word where that is another; types,
+    device names and patterns have no other words.
+    """
     value = getattr(settings, name)
-    if name == "devices":
-        return ", ".join(value) or translate("Result", "all")
+    if name == "devices" and not value:
+        on_gpu = settings.n_gpu_layers > 0
+        return translate("Result", "all") if on_gpu else translate("Result", "none: CPU only")
+    if isinstance(value, tuple):
+        return ", ".join(value)
     unset = {
         "n_threads": translate("Result", "physical cores"),
         "n_threads_batch": translate("Result", "as in decode"),
@@ -57,16 +64,33 @@ def setting_text(settings: Settings, name: str) -> str:
     }
     if not value and name in unset:
         return unset[name]
+    return number(value) if isinstance(value, int) else _choice_text(name, str(value))
+
+
+def _choice_text(name: str, value: str) -> str:
     words = {
         "on": translate("Result", "on"), "off": translate("Result", "off"),
         "auto": translate("Result", "automatic"),
+        "split_mode layer": translate("Result", "whole layers one after the other"),
+        "split_mode none": translate("Result", "only the first device"),
+        "split_mode row": translate("Result", "matrices by rows"),
+        "split_mode tensor": translate("Result", "every layer on all devices at once"),
+        "load_mode mmap": translate("Result", "mapped from the file"),
+        "load_mode none": translate("Result", "copied to RAM"),
     }  # fmt: skip
-    return number(value) if isinstance(value, int) else words.get(str(value), str(value))
+    text = words.get(f"{name} {value}") or words.get(value, value)
+    if text == value:
+        return text
+    return translate("Result", "{words} ({own})").format(words=text, own=value)
 
 
 def device_text(point: Recommended) -> str:
     """Return the memory need per device in one line."""
     needs = [f"{name} {format_bytes(n)}" for name, n in point.device_bytes.items()]
+    if not needs and point.settings.devices and point.settings.is_divided:
+        return translate(
+            "Result", "{missing} (llama.cpp does not count it in this split mode)"
+        ).format(missing=MISSING)
     return ", ".join(needs) or translate("Result", "RAM only")
 
 

@@ -81,7 +81,7 @@ def test_a_split_is_a_list_of_whole_numbers() -> None:
     assert parse_pins(["n_gpu_layers=all"], None) == {"n_gpu_layers": "all"}
     assert parse_pins(["n_gpu_layers=all"], 32) == {"n_gpu_layers": 33}
     assert parse_pins(["tensor_split=3,1"], None) == {"tensor_split": "3,1"}
-    for wrong in ("3;1", "", "a,b", "-1,2", "1,"):
+    for wrong in ("3;1", "", "a,b", "-1,2", "1,", "0,0"):
         with pytest.raises(UsageProblem):
             parse_pins([f"tensor_split={wrong}"], None)
 

@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals like this"),
 ]
 REPOSITORY = Path(__file__).resolve().parents[3]
-PATIENCE_S = 60.0
+PATIENCE_S = 240.0
 _AGAIN_S = 2.0
 UP, INTERRUPT, CLEAR_LINE, END = "\x1b[A", "\x03", "\x15", "\x04"
 _CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")

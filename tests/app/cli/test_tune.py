@@ -114,8 +114,15 @@ def test_a_headroom_that_leaves_nothing_is_refused(
         (("a.gguf", "--headroom", "-1"), "bad_setting"),
         (("a.gguf", "--kv-types", "f16,q9"), "bad_kv_type"),
         (("a.gguf", "--goal", "win"), "usage"),
-        (("--replay", "x", "--record", "y"), "record_of_replay"),
-        (("--replay", "x", "--draft", "lookup"), "draft_of_replay"),
+        (("--replay", "x", "--record", "y"), "not_with_replay"),
+        (("--replay", "x", "--draft", "lookup"), "not_with_replay"),
+        (("--replay", "x", "--resume"), "not_with_replay"),
+        (("--replay", "x", "--caps"), "not_with_replay"),
+        (("--replay", "x", "--rpc", "127.0.0.1:1"), "not_with_replay"),
+        (("--replay", "x", "--engine-dir", "y"), "not_with_replay"),
+        (("demo", "--replay", "x"), "not_with_replay"),
+        (("a.gguf", "b.gguf", "--replay", "x"), "not_with_replay"),
+        (("a.gguf", "--replay-seed", "3"), "not_a_replay"),
     ],
 )
 def test_what_makes_no_sense_is_a_usage_error(

@@ -119,7 +119,7 @@ def test_a_trial_cut_short_leaves_nothing_for_the_next(tmp_path: Path) -> None:
         while next(events) != TrialProgress(phase="decode"):
             pass
         events.close()  # type: ignore[attr-defined]
-        assert rig.holds(asked)
+        assert rig.loaded == asked
         assert _run(rig, asked) is Outcome.OK
     assert kept == []
 

@@ -17,6 +17,7 @@ from app.export import read_command
 from app.rig.replay import ReplayRig
 from app.session.check import CommandChecked, and_check
 from app.session.command_settings import Resolved, resolve
+from app.session.searching import replay_and_check
 from app.session.tuning import follow
 from app.sweep.plan import make_plan
 
@@ -176,6 +177,15 @@ def test_impossible_values_are_refused(tmp_path: Path, flags: str) -> None:
     with pytest.raises(UsageProblem) as caught:
         resolved(tmp_path, flags)
     assert caught.value.info.hint
+
+
+@pytest.mark.parametrize("flags", ["-ngl 5 -sm none -mg 7", "-ngl 5 -c 256 -np 8"])
+def test_an_impossible_command_ends_before_the_search(tmp_path: Path, flags: str) -> None:
+    """Minutes of search would be lost with it: it is refused before the plan."""
+    path, request = unpacked("partial_33", tmp_path), SweepRequest(budget=BudgetName.QUICK)
+    command = read_command(f"llama-server {flags}")
+    with pytest.raises(UsageProblem):
+        next(replay_and_check(path, request, None, threading.Event(), command))
 
 
 def test_a_short_context_shortens_the_workload(tmp_path: Path) -> None:

@@ -1,23 +1,16 @@
-"""What is added to an answer: the comparison of outputs, and shares of ceilings."""
+"""What is added to an answer: shares of ceilings; and that nobody waits for it."""
 
-import msgspec
+import threading
+from collections.abc import Generator
+
 import pytest
 
-from app.domain.errors import ErrorInfo
-from app.domain.outcome import Outcome
-from app.domain.settings import Settings, SplitMode
-from app.domain.sweep import Reason, Recommended
+from app.domain.events import TrialProgress
+from app.domain.settings import Settings
+from app.domain.sweep import Recommended, SweepResult, SweepStatus
 from app.domain.trial import Rate
-from app.session.evidence import (
-    KL_BOUND_NATS,
-    MAX_CHECK_TOK,
-    MIN_CHECK_TOK,
-    ceiling_reasons,
-    check_length,
-    has_reference,
-    output_reasons,
-)
-from app.worker.protocol import Failed, OutputChecked
+from app.rig.process import drain
+from app.session.evidence import ceiling_reasons, until_cancelled
 
 PLAIN = Settings(n_gpu_layers=0)
 MIB = 1 << 20
@@ -35,55 +28,6 @@ def best(decode_tok_s: float | None = 10.0, prefill_tok_s: float | None = 100.0)
         device_bytes={},
         trial=0,
     )
-
-
-def apart(kl_nats: float) -> OutputChecked:
-    return OutputChecked(kl_mean_nats=kl_nats, kl_max_nats=1.0, same_top=7, n_places=8, n_tok=256)
-
-
-def codes(reasons: list[Reason]) -> list[str]:
-    return [r.code for r in reasons]
-
-
-@pytest.mark.parametrize(
-    ("kl_nats", "code"), [(0.0, "output_same"), (0.1, "output_same"), (0.11, "output_differs")]
-)
-def test_the_bound_flags_a_setting(kl_nats: float, code: str) -> None:
-    """Up to the bound a setting is called harmless, above it flagged; the bound is said."""
-    (reason,) = output_reasons(PLAIN, apart(kl_nats))
-    assert reason.code == code
-    assert reason.data["bound_nats"] == str(KL_BOUND_NATS)
-
-
-def test_a_quantised_cache_gets_its_note() -> None:
-    """Quality of K and V is told with the figure that was measured."""
-    found = output_reasons(Settings(n_gpu_layers=0, type_k="q8_0"), apart(0.0012))
-    assert codes(found) == ["output_same", "kv_quality"]
-    assert found[1].data["kl_nats"] == "0.0012"
-
-
-def test_what_could_not_be_compared_is_said() -> None:
-    """A failed comparison is no comparison passed; without a loaded model there is no word."""
-    failed = Failed(outcome=Outcome.CRASHED, error=ErrorInfo(code="x", message="why"))
-    assert codes(output_reasons(PLAIN, failed)) == ["output_unchecked"]
-    assert output_reasons(PLAIN, None) == []
-
-
-def test_what_has_nothing_to_be_compared_with_is_no_comparison_passed() -> None:
-    """On a load divided by tensor nothing runs without flash attention: no plain cache there."""
-    by_tensor = Settings(n_gpu_layers=9, devices=("A", "B"), split_mode=SplitMode.TENSOR)
-    assert not has_reference(by_tensor)
-    assert codes(output_reasons(by_tensor, None)) == ["output_unchecked"]
-    assert has_reference(msgspec.structs.replace(by_tensor, devices=()))  # nothing is divided
-    assert has_reference(msgspec.structs.replace(by_tensor, split_mode=SplitMode.ROW))
-
-
-def test_the_check_stays_short() -> None:
-    """A slow model reads fewer tokens."""
-    assert check_length(best(prefill_tok_s=1.0)) == MIN_CHECK_TOK
-    assert check_length(best(prefill_tok_s=40.0)) == 100
-    assert check_length(best(prefill_tok_s=1e4)) == MAX_CHECK_TOK
-    assert check_length(best(prefill_tok_s=None)) == MIN_CHECK_TOK
 
 
 def test_share_of_the_ceiling_on_the_cpu() -> None:
@@ -124,3 +68,28 @@ def test_no_share_without_a_measurement() -> None:
     assert ceiling_reasons(best(), read, read, None, None) == []
     assert ceiling_reasons(best(), read, read, 20.0, 256 * MIB) == []
     assert ceiling_reasons(best(None), read, read, 20.0, None) == []
+
+
+@pytest.mark.parametrize("is_cancelled", [True, False])
+def test_nobody_waits_for_the_last_look(is_cancelled: bool) -> None:
+    """Cancelled, the look ends at its next turn, the answer as it was; else its result counts."""
+    cancel = threading.Event()
+    before, after = (
+        SweepResult(status=SweepStatus.COMPLETE, recommended=None, n_model_loads=n) for n in (1, 2)
+    )
+    ended = []
+
+    def look() -> Generator[TrialProgress, None, SweepResult]:
+        try:
+            yield TrialProgress(phase="check")
+            yield TrialProgress(phase="check")
+        finally:
+            ended.append(True)
+        return after
+
+    looking = until_cancelled(look(), before, cancel)
+    next(looking)
+    if is_cancelled:
+        cancel.set()
+    assert drain(looking) is (before if is_cancelled else after)
+    assert ended

@@ -9,7 +9,7 @@ from typing_extensions import override
 from app.domain.errors import ErrorInfo
 from app.domain.events import RigEvent, SweepFinished, SweepPaused, TrialFinished
 from app.domain.outcome import Outcome
-from app.domain.sweep import SweepRequest, SweepResult, SweepStatus
+from app.domain.sweep import BudgetName, SweepRequest, SweepResult, SweepStatus
 from app.domain.trial import TelemetryWindow, Trial, TrialRequest
 from app.domain.units import GIB
 from app.rig.simulated import SimulatedRig
@@ -76,9 +76,10 @@ class Unplugged(Accident):
         return self.n_trials == self.after + 1
 
 
-def test_unplugged_pauses_asks_and_goes_on() -> None:
+@pytest.mark.parametrize("why", ["power_source_changed", "power_mode_changed"])
+def test_unplugged_pauses_asks_and_goes_on(why: str) -> None:
     """The trial does not count and is repeated; the search waits for an answer before that."""
-    window = TelemetryWindow(n_samples=5, disturbed="power_source_changed")
+    window = TelemetryWindow(n_samples=5, disturbed=why)
     rig = Unplugged(2, telemetry=window)
     trials: list[Trial] = []
     paused: list[int] = []
@@ -87,6 +88,7 @@ def test_unplugged_pauses_asks_and_goes_on() -> None:
         if isinstance(event, TrialFinished):
             trials.append(event.trial)
         if isinstance(event, SweepPaused):
+            assert event.code == why
             paused.append(rig.n_trials)
         if isinstance(event, SweepFinished):
             result = event.result
@@ -104,3 +106,14 @@ def test_heat_that_stays_does_not_double_the_search() -> None:
     result = search(rig)
     assert result.recommended is not None
     assert len(result.trials) <= n_cool + 2
+
+
+def test_a_budget_without_room_for_one_load_is_said() -> None:
+    """A very large model and a quick search: which bound it is, not that nothing runs."""
+    slow = SimulatedRig(machine(load_s=400.0))
+    result = search(slow, SweepRequest(budget=BudgetName.QUICK))
+    assert (result.status, result.trials) == (SweepStatus.FAILED, ())
+    assert result.error is not None
+    assert result.error.code == "budget_too_small"
+    assert {"400", "180"} <= set(result.error.message.split())
+    assert "--budget" in result.error.hint

@@ -13,7 +13,7 @@ from app.domain.units import GIB, MIB
 from app.rig.replay import ReplayRig
 from app.rig.simulated import SimulatedRig
 from app.rig.simulated_machine import random_machine
-from app.session import evidence
+from app.session import evidence, outputs
 from app.sweep import reasons
 from app.sweep.pick import pick, resolve_ties, undecided_rival
 from app.sweep.points import Point
@@ -159,9 +159,9 @@ def test_a_pinned_context_does_not_grow() -> None:
 
 
 def test_every_reason_has_words_and_the_words_their_data() -> None:
-    """Each code of the two tables has a text, whose placeholders are the code's data."""
+    """Each code of the three tables has a text, whose placeholders are the code's data."""
     texts = tomllib.loads(TEXTS.read_text(encoding="utf-8"))["reason"]
-    lines = f"{reasons.__doc__}\n{evidence.__doc__}".splitlines()
+    lines = f"{reasons.__doc__}\n{evidence.__doc__}\n{outputs.__doc__}".splitlines()
     table = [line.split(None, 1) for line in lines if "  " in line.strip()]
     known = {row[0]: {n.strip() for n in row[1].split(",")} for row in table if row[0] != "code"}
     known = {code: data for code, data in known.items() if "=" not in code}

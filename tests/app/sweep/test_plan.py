@@ -187,3 +187,16 @@ def test_shortest_time_is_never_above_the_longest() -> None:
     """A slow disk raises the shortest time to the budget at most."""
     made = plan(SweepRequest(budget=BudgetName.QUICK), load_s=500.0)
     assert made.time_low_s <= made.time_high_s
+
+
+@pytest.mark.parametrize("layers", [1, "all"])
+def test_pinned_layers_need_a_device(layers: int | str) -> None:
+    """On a machine without one: said before the CPU is measured for nothing; none are welcome."""
+    space = msgspec.structs.replace(SimulatedRig(machine()).space(), devices=())
+    with pytest.raises(UsageProblem) as caught:
+        make_plan(
+            SweepRequest(pinned={"n_gpu_layers": layers}), space, SimulatedRig(machine()).dry_run
+        )
+    assert caught.value.info.code == "no_device"
+    on_cpu = SweepRequest(pinned={"n_gpu_layers": 0})
+    assert make_plan(on_cpu, space, SimulatedRig(machine()).dry_run).request == on_cpu

@@ -8,10 +8,13 @@ import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app.cli.tune_text import device_text as cli_device_text
 from app.domain.errors import EnvironmentProblem
 from app.domain.outcome import Outcome
+from app.domain.settings import SplitMode
 from app.domain.sweep import ContextPoint, Reason, SweepStatus
 from app.domain.trial import Rate, TelemetryWindow
+from app.domain.units import MISSING
 from app.session.results import Recheck
 from tests.fakes import window_data as data
 from views.results.alternatives import alternatives
@@ -20,7 +23,7 @@ from views.results.milliseconds import token_parts
 from views.results.recheck import recheck_text, recheck_tone
 from views.results.report import file_stem, report_html, write_report
 from views.results.result_view import ResultView
-from views.results.text import setting_rows
+from views.results.text import device_text, setting_rows, setting_text
 from views.widgets import Kit
 
 RESULT = data.result()
@@ -167,3 +170,20 @@ def test_no_setting_is_shown_as_nothing() -> None:
     assert shown["override_tensor"] == "none"
     assert shown["n_threads_batch"] == "as in decode"
     assert shown["tensor_split"] == "by free memory"
+    assert shown["split_mode"] == "whole layers one after the other (layer)"
+    assert shown["type_k"] == "f16"
+    on_cpu = msgspec.structs.replace(data.settings(0), devices=())
+    assert setting_text(on_cpu, "devices") == "none: CPU only"
+
+
+def test_memory_that_nobody_counted_is_not_ram() -> None:
+    """Devices that share each layer hold the model, though llama.cpp does not say how much."""
+    assert RESULT.recommended is not None
+    point = msgspec.structs.replace(RESULT.recommended, device_bytes={})
+    shared = msgspec.structs.replace(point.settings, split_mode=SplitMode.TENSOR)
+    divided = msgspec.structs.replace(point, settings=shared)
+    for text in (device_text(divided), cli_device_text(divided)):
+        assert text.startswith(MISSING)
+        assert "RAM only" not in text
+    in_ram = msgspec.structs.replace(shared, devices=())
+    assert device_text(msgspec.structs.replace(point, settings=in_ram)) == "RAM only"
