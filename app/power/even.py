@@ -175,13 +175,16 @@ def _lasting_frac(even: Even, cooling: Cooling, sensed: Sensed, target_c: float)
     if known is not None and known.frac < HELD_MAX_FRAC and even.work_s >= FIRST_LOOK_S:
         return _predicted(known, known.carried_frac if carried is None else carried)
     error = sensed.error_c or -math.inf
-    ahead = cooling.busy_s >= LEARN_S and error + LOOK_AHEAD_S * sensed.slope_c_s >= SLOWDOWN_C
-    is_new = known is None and even.work_s >= LATE_S
-    is_late = is_new and _when_warm(error, cooling, target_c) >= SLOWDOWN_C
-    if carried is None or error < WARM_C or not (even.was_hot or ahead or is_late):
+    if carried is None or error < WARM_C:
         return None
-    if known is not None and carried >= LIKE_MIN * known.carried_frac:
-        return _predicted(known, carried)
+    ahead = cooling.busy_s >= LEARN_S and error + LOOK_AHEAD_S * sensed.slope_c_s >= SLOWDOWN_C
+    if known is not None:
+        # it kept its speed, in a room that may have been cooler
+        is_like = carried >= LIKE_MIN * known.carried_frac
+        return None if is_like and not (even.was_hot or ahead) else _predicted(known, carried)
+    is_late = even.work_s >= LATE_S and _when_warm(error, cooling, target_c) >= SLOWDOWN_C
+    if not (even.was_hot or ahead or is_late):
+        return None
     return math.sqrt(min(1.0, EARLY_FRAC * carried))
 
 
@@ -193,7 +196,10 @@ def _when_warm(error_c: float, cooling: Cooling, target_c: float) -> float:
 
 def _predicted(known: Lasting, carried_frac: float) -> float:
     """Scale what lasted to other rooms and models; a little more carried away need not help."""
-    ratio = carried_frac / known.carried_frac
+    then = known.carried_frac
+    if known.frac >= HELD_MAX_FRAC:
+        then = min(1.0, then)  # it may have had more to spare than it needed
+    ratio = carried_frac / then
     if ratio > 1.0:
         ratio = max(1.0, ratio / BETTER_MIN)
     return 1.0 if carried_frac >= 1.0 else min(1.0, known.frac * math.sqrt(ratio))
