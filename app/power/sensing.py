@@ -14,7 +14,7 @@ CLOCK_DECAY_S = 60.0
 MISSING_MAX = 3
 """Readings without a temperature that are bridged; one more and the device counts as unseen."""
 
-COARSE_C = 2.0
+COARSE_C, COARSE_STEPS = 2.0, 2
 """A sensor that tells no less apart says where it stands at each change only; between them it is
 followed so much more slowly that a step takes minutes, not seconds."""
 
@@ -48,7 +48,9 @@ class Sensed(Record, frozen=True, kw_only=True):
         suspect_c: A reading too far from the one before, awaiting confirmation.
         suspects: How many in a row agree with it.
         raw_c: Last accepted core reading.
-        step_c: Smallest change of it so far: what the sensor can tell apart; ``None`` = no change.
+        is_still: Whether it was the same as the reading before.
+        step_c: Smallest change of it after it was still: what the sensor can tell apart.
+        steps: How many such changes there were.
         same_since_s: Until when ``raw_c`` and the draw still went together.
         same_power_w: ``heat_w`` when ``raw_c`` last changed.
     """
@@ -67,9 +69,17 @@ class Sensed(Record, frozen=True, kw_only=True):
     suspect_c: float | None = None
     suspects: int = 0
     raw_c: float | None = None
-    step_c: float | None = None
+    is_still: bool = False
+    step_c: float = math.inf
+    steps: int = 0
     same_since_s: float = 0.0
     same_power_w: float | None = None
+
+    @property
+    def coarse_c(self) -> float | None:
+        """What a coarse sensor tells apart, °C; ``None`` = it is no coarse one (or not known)."""
+        is_coarse = self.steps >= COARSE_STEPS and self.step_c >= COARSE_C
+        return self.step_c if is_coarse else None
 
     @property
     def is_blind(self) -> bool:
@@ -102,9 +112,8 @@ def sense(
     sensed = _accept(sensed, reading.temp_c, now_s)
     if sensed.missing or sensed.raw_c is None:
         return sensed
-    step_c = sensed.step_c or 1.0
-    step_c = step_c if step_c >= COARSE_C else 1.0
-    core = _smooth(_edge(before_c, sensed, step_c), sensed.raw_c, dt_s, step_c**2 * SMOOTHING_S)
+    step_c = sensed.coarse_c or 1.0
+    core = _smooth(_edge(before_c, sensed), sensed.raw_c, dt_s, step_c**2 * SMOOTHING_S)
     memory_raw = usable(reading.temp_memory_c, *PLAUSIBLE_C)
     memory = None
     if memory_raw is not None:
@@ -119,10 +128,10 @@ def sense(
     )
 
 
-def _edge(before_c: float | None, sensed: Sensed, step_c: float) -> float | None:
+def _edge(before_c: float | None, sensed: Sensed) -> float | None:
     """Return the core temperature to go on from: a coarse sensor is exact when it changes."""
-    raw_c = sensed.raw_c
-    if step_c < COARSE_C or raw_c is None or before_c is None or raw_c == before_c:
+    raw_c, step_c = sensed.raw_c, sensed.coarse_c
+    if step_c is None or raw_c is None or before_c is None or raw_c == before_c:
         return sensed.core_c
     return raw_c - math.copysign(step_c / 2, raw_c - before_c)
 
@@ -160,9 +169,10 @@ def _accept(sensed: Sensed, temp_c: float | None, now_s: float) -> Sensed:
 
 
 def _take(sensed: Sensed, raw_c: float, now_s: float) -> Sensed:
-    step_c = sensed.step_c
-    if sensed.raw_c is not None and raw_c != sensed.raw_c:
-        step_c = min(abs(raw_c - sensed.raw_c), step_c or math.inf)
+    is_still = raw_c == sensed.raw_c
+    if sensed.is_still and not is_still and sensed.raw_c is not None:
+        step_c = min(sensed.step_c, abs(raw_c - sensed.raw_c))
+        sensed = msgspec.structs.replace(sensed, step_c=step_c, steps=sensed.steps + 1)
     is_stuck, since_s, power = sensed.is_stuck, sensed.same_since_s, sensed.same_power_w
     if raw_c != sensed.raw_c or power is None or now_s < since_s:
         is_stuck, since_s, power = False, now_s, sensed.heat_w
@@ -173,7 +183,7 @@ def _take(sensed: Sensed, raw_c: float, now_s: float) -> Sensed:
     return msgspec.structs.replace(
         sensed,
         raw_c=raw_c,
-        step_c=step_c,
+        is_still=is_still,
         missing=0,
         suspect_c=None,
         suspects=0,
