@@ -9,8 +9,8 @@ device, which learns what its cooler carries away; "drift" is a session after on
 room of 22 °C; each with the mean speed over all hours, prefill included. "kept" is the speed at the
 end against the first minute without a governor. "settled" is when the temperature came within 3 °C
 of the target for good. "best" is the least ms per token at which one setting of the same knob,
-found by trying them all, holds that temperature: what the machine itself allows. At the end sessions
-that drift by more than 5 % are counted, those that said why apart from those that did not.
+found by trying them all, holds that temperature: what the machine itself allows. Sessions that
+drift by more than 5 % are counted at the end, those that said why apart from those that did not.
 """
 
 import argparse
