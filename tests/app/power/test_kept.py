@@ -1,5 +1,7 @@
 """A fall against the first ten minutes is measured as it is promised, and said."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from app.power.kept import Kept, keep
@@ -9,7 +11,7 @@ from tests.fakes.thermal_cards import LAPTOP_4060
 from tests.fakes.thermal_plant import Plant
 
 
-def after(speeds: list[tuple[float | None, float]]) -> Kept:
+def after(speeds: Sequence[tuple[float | None, float]]) -> Kept:
     kept = Kept()
     for speed, duty in speeds:
         kept = keep(kept, speed, duty, 1.0)
