@@ -43,6 +43,10 @@ BETTER_MIN, LIKE_MIN = 1.2, 0.95
 """So much more must be carried away before it counts (a firmware may keep to one low clock), and
 with so much a device that kept its speed keeps it again."""
 
+COMING_FRAC, OTHER_ROOM_FRAC = 0.88, 0.98
+"""Where less is carried away than this, such a device meets its slowdown, if only after an hour;
+what lasts then was never seen, so it is taken a little lower."""
+
 LATE_S, CASE_FRAC = 240.0, 0.17
 """From then on little but the case is cold still, and so much of the rise is what it may add."""
 
@@ -181,7 +185,13 @@ def _lasting_frac(even: Even, cooling: Cooling, sensed: Sensed, target_c: float)
     if known is not None:
         # it kept its speed, in a room that may have been cooler
         is_like = carried >= LIKE_MIN * known.carried_frac
-        return None if is_like and not (even.was_hot or ahead) else _predicted(known, carried)
+        is_hot = even.was_hot or ahead
+        if is_like:
+            return _predicted(known, carried) if is_hot else None
+        if not is_hot:
+            is_coming = carried < COMING_FRAC
+            return OTHER_ROOM_FRAC * _predicted(known, carried) if is_coming else None
+        return math.sqrt(min(1.0, EARLY_FRAC * carried))
     is_late = even.work_s >= LATE_S and _when_warm(error, cooling, target_c) >= SLOWDOWN_C
     if not (even.was_hot or ahead or is_late):
         return None
