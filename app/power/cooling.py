@@ -207,7 +207,13 @@ def recall(known: Known | None, now_s: float) -> Cooling:
 
 
 def observe(
-    cooling: Cooling, temp_c: float, power_w: float | None, dt_s: float, *, active: bool
+    cooling: Cooling,
+    temp_c: float,
+    power_w: float | None,
+    dt_s: float,
+    *,
+    active: bool,
+    is_ours: bool = True,
 ) -> Cooling:
     """Return what is known after one more reading.
 
@@ -217,6 +223,8 @@ def observe(
         power_w: Draw; ``None`` = not readable, then nothing is learnt.
         dt_s: Seconds since the reading before.
         active: Whether the engine works.
+        is_ours: Whether nothing but our knobs holds it back; what the firmware leaves of the draw
+            says nothing of what they give.
     """
     room, idle_s = cooling.room_c, 0.0 if active else cooling.idle_s + dt_s
     busy_s = cooling.busy_s + dt_s if active else 0.0
@@ -225,7 +233,7 @@ def observe(
     if power_w is None or dt_s <= 0:
         return replace(cooling, room_c=room, idle_s=idle_s, busy_s=busy_s)
     work_w, work_s = cooling.work_w, cooling.work_s
-    if active:
+    if active and is_ours:
         work_s += dt_s
         before = power_w if work_w is None else work_w
         work_w = before + max(dt_s / work_s, min(1.0, dt_s / WORK_S)) * (power_w - before)

@@ -43,6 +43,10 @@ BETTER_MIN, LIKE_MIN = 1.2, 0.95
 """So much more must be carried away before it counts (a firmware may keep to one low clock), and
 with so much a device that kept its speed keeps it again."""
 
+COMING_FRAC, OTHER_ROOM_FRAC = 0.88, 0.98
+"""Where less is carried away than this, such a device meets its slowdown, if only after an hour;
+what lasts then was never seen, so it is taken a little lower."""
+
 LATE_S, CASE_FRAC = 240.0, 0.17
 """From then on little but the case is cold still, and so much of the rise is what it may add."""
 
@@ -175,13 +179,22 @@ def _lasting_frac(even: Even, cooling: Cooling, sensed: Sensed, target_c: float)
     if known is not None and known.frac < HELD_MAX_FRAC and even.work_s >= FIRST_LOOK_S:
         return _predicted(known, known.carried_frac if carried is None else carried)
     error = sensed.error_c or -math.inf
-    ahead = cooling.busy_s >= LEARN_S and error + LOOK_AHEAD_S * sensed.slope_c_s >= SLOWDOWN_C
-    is_new = known is None and even.work_s >= LATE_S
-    is_late = is_new and _when_warm(error, cooling, target_c) >= SLOWDOWN_C
-    if carried is None or error < WARM_C or not (even.was_hot or ahead or is_late):
+    if carried is None or error < WARM_C:
         return None
-    if known is not None and carried >= LIKE_MIN * known.carried_frac:
-        return _predicted(known, carried)
+    ahead = cooling.busy_s >= LEARN_S and error + LOOK_AHEAD_S * sensed.slope_c_s >= SLOWDOWN_C
+    if known is not None:
+        # it kept its speed, in a room that may have been cooler
+        is_like = carried >= LIKE_MIN * known.carried_frac
+        is_hot = even.was_hot or ahead
+        if is_like:
+            return _predicted(known, carried) if is_hot else None
+        if not is_hot:
+            is_coming = carried < COMING_FRAC
+            return OTHER_ROOM_FRAC * _predicted(known, carried) if is_coming else None
+        return math.sqrt(min(1.0, EARLY_FRAC * carried))
+    is_late = even.work_s >= LATE_S and _when_warm(error, cooling, target_c) >= SLOWDOWN_C
+    if not (even.was_hot or ahead or is_late):
+        return None
     return math.sqrt(min(1.0, EARLY_FRAC * carried))
 
 
@@ -193,7 +206,10 @@ def _when_warm(error_c: float, cooling: Cooling, target_c: float) -> float:
 
 def _predicted(known: Lasting, carried_frac: float) -> float:
     """Scale what lasted to other rooms and models; a little more carried away need not help."""
-    ratio = carried_frac / known.carried_frac
+    then = known.carried_frac
+    if known.frac >= HELD_MAX_FRAC:
+        then = min(1.0, then)  # it may have had more to spare than it needed
+    ratio = carried_frac / then
     if ratio > 1.0:
         ratio = max(1.0, ratio / BETTER_MIN)
     return 1.0 if carried_frac >= 1.0 else min(1.0, known.frac * math.sqrt(ratio))

@@ -15,6 +15,7 @@ from app.domain.sweep import Reason
 from app.power import even
 from app.power.cooling import observe
 from app.power.holding import hold
+from app.power.kept import keep
 from app.power.notes import notes_of
 from app.power.ownership import check
 from app.power.records import (
@@ -29,7 +30,7 @@ from app.power.records import (
 )
 from app.power.sensing import Sensed, sense, usable
 from app.power.state import GovernorState
-from app.power.steady import adopt, excess_of, follow_speed, need
+from app.power.steady import adopt, excess_of, follow_speed, is_due, need
 from app.power.steps import (
     lower,
     raise_,
@@ -53,6 +54,8 @@ EMERGENCY_C = 5.0
 DUTY_EMERGENCY = 0.2
 DUTY_BLIND = 0.5
 SHIFT_C, ALARMS_MAX = 5.0, 3
+PEAK_C, PEAK_MAX_C = 1.0, 8.0
+"""What the target is lowered by each time that the peaks of prefill reach the slowdown."""
 
 
 def govern(
@@ -126,7 +129,8 @@ def _controlled(
         return _idle(state, now_s)
     state = _follow_speed(replace(state, idle_since_s=None), reading, now_s)
     steady = follow_speed(state.steady, reading.speed, state.knobs, dt_s)
-    state = replace(state, steady=steady)
+    kept = keep(state.kept, reading.speed, state.knobs.duty, dt_s)
+    state = replace(state, steady=steady, kept=kept)
     offered = _offered(device, wish, state, reading)
     state = state.rested() if offered else _watch_even(state, reading, core_c, dt_s)
     if sensed.is_blind:
@@ -141,9 +145,9 @@ def _observe(state: GovernorState, reading: Reading, target_c: float, dt_s: floa
     if state.sensed.error_c is None or state.sensed.is_blind:
         return state
     temp_c, power_w = target_c + state.sensed.error_c, usable(reading.power_w)
-    return replace(
-        state, cooling=observe(state.cooling, temp_c, power_w, dt_s, active=reading.active)
-    )
+    is_ours = not (state.sensed.is_slowed and state.knobs.touched_hardware())
+    cooling = observe(state.cooling, temp_c, power_w, dt_s, active=reading.active, is_ours=is_ours)
+    return replace(state, cooling=cooling)
 
 
 def _watch_even(
@@ -176,6 +180,7 @@ def _regulate(
         limit_w = usable(reading.power_limit_w)
         cooling = adopt(state.cooling, state.steady, state.sensed, target_c, limit_w)
         state = replace(state, cooling=cooling)
+        state, target_c = _keep_off(device, state, target_c, now_s)
         excess = excess_of(state.cooling, state.sensed, target_c)
         if excess is not None:
             return hold(device, wish, state, offered, excess, (now_s, target_c))
@@ -188,6 +193,19 @@ def _regulate(
         if state.even.is_holding(state.knobs):
             return state, ()
     return _follow_heat(device, wish, state, offered, now_s)
+
+
+def _keep_off(
+    device: GovernedDevice, state: GovernorState, target_c: float, now_s: float
+) -> tuple[GovernorState, float]:
+    """Keep further below a firmware that steps in all the same: prefill is hotter than the mean."""
+    sensed, slowdown_c = state.sensed, usable(device.slowdown_c)
+    is_peak = slowdown_c is not None and (sensed.raw_c or 0.0) >= slowdown_c
+    is_ours = (sensed.is_slowed or is_peak) and state.knobs.touched_hardware()
+    is_next = is_due(state.steady, state.cooling) and may_turn(state, now_s, -1)
+    if not (is_ours and is_next and state.shift_c < PEAK_MAX_C):
+        return state, target_c
+    return replace(state, shift_c=state.shift_c + PEAK_C), target_c - PEAK_C
 
 
 def _follow_heat(
@@ -234,6 +252,8 @@ def _is_emergency(device: GovernedDevice, sensed: Sensed, reading: Reading) -> b
 
 def _is_telling(state: GovernorState, now_s: float) -> bool:
     """Whether it is cool for want of heat, not for a pause that just was (or that was long ago)."""
+    if state.sensed.is_slowed:
+        return False
     is_old = state.changed_s is None or now_s - state.changed_s >= OLD_S
     return state.cooling.busy_s >= BUSY_S or is_old
 
@@ -256,8 +276,10 @@ def _idle(state: GovernorState, now_s: float) -> Decision:
 
 
 def _follow_speed(state: GovernorState, reading: Reading, now_s: float) -> GovernorState:
+    if state.sensed.is_slowed:  # the firmware's own slowdown hides nothing
+        return replace(state, trend=Trend())
     trend = follow(state.trend, reading.speed, now_s)
-    if not trend.is_falling or state.even.was_hot:  # the firmware's own slowdown hides nothing
+    if not trend.is_falling or state.even.was_hot:
         return replace(state, trend=trend)
     fall = Reason(code="speed_falling", data={"best": trend.best, "now": trend.last})
     state = replace(state, trend=Trend(), alarm=fall)

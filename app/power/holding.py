@@ -52,7 +52,7 @@ def hold(
     if not is_off(state.steady, state.cooling, excess_c):
         state = replace(state, over_since_s=None)
         return replace(state, steady=held(state.steady, state.cooling, target_c)), ()
-    if not may_turn(state, now_s, direction):
+    if not may_turn(state, now_s, direction) or (direction > 0 and state.sensed.is_slowed):
         return state, ()
     cooling, error = state.cooling, state.sensed.error_c or 0.0
     is_early = cooling.is_cautious and not is_climbing(cooling) and error <= 0.0

@@ -2,6 +2,7 @@
 
 from app.domain.machine import PowerSource
 from app.domain.sweep import Reason
+from app.power.kept import FALL_FRAC
 from app.power.records import THERMAL, GovernedDevice, Reading, Wish
 from app.power.sensing import usable
 from app.power.state import GovernorState
@@ -41,7 +42,7 @@ def notes_of(
         (reading.source is PowerSource.BATTERY, Reason(code="on_battery")),
     )
     alarm = () if state.alarm is None else (state.alarm,)
-    lasting = (*_even(state), *_lasting(wish, state, reading, target_c))
+    lasting = (*_even(state), *_lasting(wish, state, reading, target_c), *_slower(state))
     return (*(note for is_set, note in flags if is_set), *lasting, *over, *withheld, *alarm)
 
 
@@ -89,6 +90,14 @@ def _lasting(
         }
         notes.append(Reason(code="cooling_worse", data=data))
     return tuple(notes)
+
+
+def _slower(state: GovernorState) -> tuple[Reason, ...]:
+    """A fall that was promised not to be, in whole per cent, so that it is news only when it is."""
+    lost = state.kept.lost_frac
+    if lost <= FALL_FRAC:
+        return ()
+    return (Reason(code="slower", data={"pct": round(100 * lost)}),)
 
 
 def _over(

@@ -5,7 +5,7 @@ import math
 import msgspec
 
 from app.domain.record import Record
-from app.power.records import Reading
+from app.power.records import THERMAL, Reading
 
 SMOOTHING_S = 12.0
 SLOPE_SMOOTHING_S = 30.0
@@ -14,13 +14,20 @@ CLOCK_DECAY_S = 60.0
 MISSING_MAX = 3
 """Readings without a temperature that are bridged; one more and the device counts as unseen."""
 
+COARSE_C, COARSE_STEPS = 2.0, 2
+"""A sensor that tells no less apart says where it stands at each change only; between them it is
+followed so much more slowly that a step takes minutes, not seconds."""
+
 PLAUSIBLE_C = (1.0, 130.0)
 JUMP_C = 30.0
 """No chip moves this far between two readings; a start of load reaches 20 °C."""
 
 STUCK_S = 120.0
 STUCK_POWER_FRAC = 0.4
-"""The draw changed by this much for two minutes and the temperature by nothing: it is stuck."""
+HEAT_SMOOTHING_S = 90.0
+"""The draw changed by this much for two minutes and the temperature by nothing: it is stuck. The
+draw is followed as a heat sink does: half of it right after a fast beginning may leave the
+temperature where it is."""
 
 
 class Sensed(Record, frozen=True, kw_only=True):
@@ -30,33 +37,49 @@ class Sensed(Record, frozen=True, kw_only=True):
         core_c: Smoothed core temperature; ``None`` = not seen yet.
         memory_c: Smoothed memory temperature; ``None`` = not readable.
         power_w: Smoothed draw.
+        heat_w: Draw smoothed as a heat sink does.
         clock_mhz: Highest core clock of the last minute or so: prefill's dips do not count.
         error_c: Largest excess over its target of any sensor (negative = cooler).
         slope_c_s: Trend of ``error_c``, °C per second.
+        is_slowed: Whether the firmware slows the device down for its heat now.
         missing: Readings in a row without a usable core temperature.
         was_seen: Whether there ever was one.
         is_stuck: Whether the sensor does not follow the load.
         suspect_c: A reading too far from the one before, awaiting confirmation.
         suspects: How many in a row agree with it.
         raw_c: Last accepted core reading.
+        is_still: Whether it was the same as the reading before.
+        step_c: Smallest change of it after it was still: what the sensor can tell apart.
+        steps: How many such changes there were.
         same_since_s: Until when ``raw_c`` and the draw still went together.
-        same_power_w: Smoothed draw when ``raw_c`` last changed.
+        same_power_w: ``heat_w`` when ``raw_c`` last changed.
     """
 
     core_c: float | None = None
     memory_c: float | None = None
     power_w: float | None = None
+    heat_w: float | None = None
     clock_mhz: float | None = None
     error_c: float | None = None
     slope_c_s: float = 0.0
+    is_slowed: bool = False
     missing: int = 0
     was_seen: bool = False
     is_stuck: bool = False
     suspect_c: float | None = None
     suspects: int = 0
     raw_c: float | None = None
+    is_still: bool = False
+    step_c: float = math.inf
+    steps: int = 0
     same_since_s: float = 0.0
     same_power_w: float | None = None
+
+    @property
+    def coarse_c(self) -> float | None:
+        """What a coarse sensor tells apart, °C; ``None`` = it is no coarse one (or not known)."""
+        is_coarse = self.steps >= COARSE_STEPS and self.step_c >= COARSE_C
+        return self.step_c if is_coarse else None
 
     @property
     def is_blind(self) -> bool:
@@ -80,11 +103,17 @@ def sense(
     clock, peak = usable(reading.clock_mhz), sensed.clock_mhz
     if clock is None or peak is None or clock < peak:
         clock = _smooth(peak, clock, dt_s, CLOCK_DECAY_S)
-    sensed = msgspec.structs.replace(sensed, power_w=power, clock_mhz=clock)
+    heat = _smooth(sensed.heat_w, usable(reading.power_w), dt_s, HEAT_SMOOTHING_S)
+    is_slowed = bool(THERMAL & set(reading.throttle or ()))
+    sensed = msgspec.structs.replace(
+        sensed, power_w=power, heat_w=heat, clock_mhz=clock, is_slowed=is_slowed
+    )
+    before_c = sensed.raw_c
     sensed = _accept(sensed, reading.temp_c, now_s)
     if sensed.missing or sensed.raw_c is None:
         return sensed
-    core = _smooth(sensed.core_c, sensed.raw_c, dt_s, SMOOTHING_S)
+    step_c = sensed.coarse_c or 1.0
+    core = _smooth(_edge(before_c, sensed), sensed.raw_c, dt_s, step_c**2 * SMOOTHING_S)
     memory_raw = usable(reading.temp_memory_c, *PLAUSIBLE_C)
     memory = None
     if memory_raw is not None:
@@ -93,10 +122,18 @@ def sense(
     # Against the targets of now: one that the user has just moved is no trend.
     before = _excess(sensed.core_c, sensed.memory_c, targets)
     if error is not None and before is not None and dt_s > 0:
-        slope = _smooth(slope, (error - before) / dt_s, dt_s, SLOPE_SMOOTHING_S) or 0.0
+        slope = _smooth(slope, (error - before) / dt_s, dt_s, step_c * SLOPE_SMOOTHING_S) or 0.0
     return msgspec.structs.replace(
         sensed, core_c=core, memory_c=memory, error_c=error, slope_c_s=slope, was_seen=True
     )
+
+
+def _edge(before_c: float | None, sensed: Sensed) -> float | None:
+    """Return the core temperature to go on from: a coarse sensor is exact when it changes."""
+    raw_c, step_c = sensed.raw_c, sensed.coarse_c
+    if step_c is None or raw_c is None or before_c is None or raw_c == before_c:
+        return sensed.core_c
+    return raw_c - math.copysign(step_c / 2, raw_c - before_c)
 
 
 def _excess(
@@ -132,16 +169,21 @@ def _accept(sensed: Sensed, temp_c: float | None, now_s: float) -> Sensed:
 
 
 def _take(sensed: Sensed, raw_c: float, now_s: float) -> Sensed:
+    is_still = raw_c == sensed.raw_c
+    if sensed.is_still and not is_still and sensed.raw_c is not None:
+        step_c = min(sensed.step_c, abs(raw_c - sensed.raw_c))
+        sensed = msgspec.structs.replace(sensed, step_c=step_c, steps=sensed.steps + 1)
     is_stuck, since_s, power = sensed.is_stuck, sensed.same_since_s, sensed.same_power_w
     if raw_c != sensed.raw_c or power is None or now_s < since_s:
-        is_stuck, since_s, power = False, now_s, sensed.power_w
-    elif sensed.power_w is not None:
-        moved = abs(sensed.power_w - power) >= STUCK_POWER_FRAC * max(power, sensed.power_w)
+        is_stuck, since_s, power = False, now_s, sensed.heat_w
+    elif sensed.heat_w is not None:
+        moved = abs(sensed.heat_w - power) >= STUCK_POWER_FRAC * max(power, sensed.heat_w)
         since_s = since_s if moved else now_s
         is_stuck = is_stuck or now_s - since_s >= STUCK_S
     return msgspec.structs.replace(
         sensed,
         raw_c=raw_c,
+        is_still=is_still,
         missing=0,
         suspect_c=None,
         suspects=0,

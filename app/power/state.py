@@ -7,6 +7,7 @@ from app.domain.record import Record
 from app.domain.sweep import Reason
 from app.power.cooling import Cooling
 from app.power.even import Even
+from app.power.kept import Kept
 from app.power.knobs import Knobs
 from app.power.ownership import Watch
 from app.power.sensing import Sensed
@@ -25,6 +26,7 @@ class GovernorState(Record, frozen=True, kw_only=True):
         cooling: What the cooler carries away.
         steady: How the speed that lasts stands.
         even: How the beginning stands against what lasts, in full mode without rights.
+        kept: How the speed stands against the first ten minutes.
         watch: Who owns the limit.
         changed_s: When a knob was last turned.
         direction: Of that turn: −1 cooler, +1 faster.
@@ -47,6 +49,7 @@ class GovernorState(Record, frozen=True, kw_only=True):
     cooling: Cooling = Cooling()
     steady: Steady = Steady()
     even: Even = Even()
+    kept: Kept = Kept()
     watch: Watch = Watch()
     changed_s: float | None = None
     direction: int = 0

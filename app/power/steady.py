@@ -33,6 +33,12 @@ ASSUMED_RISE_C = 130.0
 NEW_S, NEW_FRAC = 420.0, 0.17
 """Until then full mode may still come down, and rather too far: later that would be a fall."""
 
+FASTER_FAN_FRAC_C = 0.01
+"""Fewer degrees per watt at each degree that full mode is still below its target: fans turn up."""
+
+NEAR_FULL_C = 2.0
+"""Full mode steps down at so much above its target: half of what is left to the firmware."""
+
 CLIMB_AFTER_S, CLIMB_LOOK_S = 180.0, 60.0
 CAUTIOUS_S = 1800.0
 """Work at one setting after which it has come up as far as it can."""
@@ -135,7 +141,7 @@ def adopt(
     if cooling.is_cautious:
         rise_c = target_c - cooling.room_c
         if steady.is_needed and (cooling.seen_s < NEW_S or error <= ADOPT_C):
-            return _feel_out(cooling, rise_c + error + LOOK_AHEAD_S * sensed.slope_c_s)
+            return _feel_out(cooling, rise_c + error + LOOK_AHEAD_S * sensed.slope_c_s, error)
         return _come_up(cooling, fitted, error, rise_c)
     off_c = (fitted / cooling.c_per_w - 1.0) * (target_c - cooling.room_c)
     is_seen = cooling.work_s >= SETTLE_S or error > HOT_C
@@ -146,7 +152,7 @@ def adopt(
     return replace(cooling, c_per_w=fitted) if is_worse or is_better else cooling
 
 
-def _feel_out(cooling: Cooling, rise_c: float) -> Cooling:
+def _feel_out(cooling: Cooling, rise_c: float, error_c: float) -> Cooling:
     """Go by a minute at one draw, with what the case still takes up: full mode begins fast.
 
     In its first ten minutes it may come down; later only up, for that would be a fall.
@@ -157,7 +163,7 @@ def _feel_out(cooling: Cooling, rise_c: float) -> Cooling:
     is_new = cooling.seen_s < NEW_S
     seen = rise_c * _when_warm(cooling, NEW_FRAC if is_new else COLD_FRAC) / cooling.work_w
     if not is_new:
-        seen = min(seen, cooling.c_per_w or seen)
+        seen = min(seen * (1.0 - FASTER_FAN_FRAC_C * max(0.0, -error_c)), cooling.c_per_w or seen)
     return replace(cooling, c_per_w=seen, is_cautious=not _is_warm(cooling))
 
 
@@ -204,7 +210,7 @@ def is_off(steady: Steady, cooling: Cooling, excess_c: float) -> bool:
     """Whether the draw is to be corrected; once more when all of it is warm for the first time."""
     if cooling.is_cautious:
         return abs(excess_c) > NEAR_C
-    if steady.is_needed and excess_c > NEAR_C:
+    if steady.is_needed and excess_c > NEAR_FULL_C:
         return True  # the firmware is near
     is_final = steady.first_w is not None or not is_sure(cooling)
     near_c = NEAR_AGAIN_C if steady.was_held else NEAR_C

@@ -4,6 +4,7 @@ import msgspec
 
 from app.domain.sweep import Reason
 from app.power.cooling import Start
+from app.power.kept import Kept
 from app.power.knobs import Knobs
 from app.power.records import (
     Action,
@@ -88,6 +89,7 @@ def give_back(state: GovernorState, knobs: tuple[Knob, ...], code: str, now_s: f
     state = replace(
         state,
         cooling=cooling.turned(),
+        kept=Kept(),
         steady=replace(state.steady.turned(), is_held=False, was_held=False, is_needed=False),
     )
     return replace(state, knobs=left, changed_s=now_s, direction=0, last=reason), actions

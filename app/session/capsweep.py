@@ -307,7 +307,8 @@ class CapSweep:
 NOTHING_TO_SET = ErrorInfo(
     code="no_limit_here",
     message="The model runs on no device that tells its temperature or draw.",
-    hint="There is nothing to measure limits by; pacing still keeps the machine quieter.",
+    hint="There is nothing to measure limits by, and only GPUs are paced. Fewer threads or the "
+    "system's power saving profile make the machine quieter.",
 )
 
 

@@ -64,6 +64,7 @@ class Run:
         self.state = GovernorState(cooling=recall(known, 86400.0))
         self.found_w = plant.limit_w
         self.moments: list[Moment] = []
+        self.said: set[str] = set()
         self._tokens = 0.0
         self.break_reading: Callable[[Reading], Reading] = lambda r: r
 
@@ -148,6 +149,7 @@ class Run:
         )
         self._tokens = self.plant.tokens
         self.moments.append(moment)
+        self.said.update(note.code for note in self.state.notes)
 
 
 def best_constant_ms(card: Card, ambient_c: float, knob: Knob, target_c: float) -> float:

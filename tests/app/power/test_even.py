@@ -118,6 +118,17 @@ def test_a_session_in_a_warmer_room_begins_no_faster_than_it_ends() -> None:
     assert paced(card, rooms[1], known).go(2 * 3600).drift_frac() <= 0.05
 
 
+@pytest.mark.parametrize("seed", [910065, 910326, 910586])
+def test_what_kept_its_speed_is_held_in_a_much_warmer_room(seed: int) -> None:
+    """Nothing was held before, and the slowdown comes after half an hour: 5 to 8 % were lost."""
+    dice = random.Random(seed)
+    card, rooms = unseen_card(dice), (dice.uniform(15, 33), dice.uniform(15, 33))
+    earlier = paced(card, rooms[0]).go(2 * 3600)
+    assert earlier.changes() == []
+    assert free(card, rooms[1]).go(2 * 3600).drift_frac() > 0.05
+    assert paced(card, rooms[1], earlier.learnt()).go(2 * 3600).drift_frac() <= 0.05
+
+
 def test_a_firmware_that_steps_down_gently_is_no_different() -> None:
     """Clocks that creep down in place of a jump: even as well."""
     card = replace(LAPTOP_4060, thermal_clock_mhz=None)

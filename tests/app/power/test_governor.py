@@ -326,7 +326,7 @@ def test_stuck_sensor_counts_as_none() -> None:
     run.go(120)
     assert not run.state.sensed.is_stuck
     run.break_reading = lambda r: replace(r, temp_c=60.0, power_w=120.0)
-    run.go(200)
+    run.go(300)
     assert "temperature_stuck" in codes(run)
     assert run.plant.limit_w == run.found_w
 
