@@ -1,10 +1,11 @@
 """Rungs of one ladder speak for each other: seconds per token are linear in layers.
 
 Measured on cards: R² 0.987–0.994. Where three rungs or more were timed with the same cache and
-threads, each is taken somewhat nearer to the line through all of them, the more the wider its own
-interval: noise would otherwise choose among neighbours that differ by 2–3 %. A ladder on which one
-rung lies clearly off (a spill that nobody sees) is left as it was measured, and nothing that was
-not measured is ever filled in.
+threads (two, and the CPU alone as the rough beginning of the line over layers), each is taken
+somewhat nearer to the line through all of them, the more the wider its own interval: noise would
+otherwise choose among neighbours that differ by 2–3 %. A ladder on which one rung lies clearly off
+(a spill that nobody sees) is left as it was measured, and nothing that was not measured is ever
+filled in.
 """
 
 from collections.abc import Mapping, Sequence
