@@ -70,6 +70,7 @@ def govern(
         reading: The machine now.
         now_s: Seconds on any steady clock; a step back is survived.
     """
+    reading = completed(state, reading)
     dt_s = 0.0 if state.t_s is None else now_s - state.t_s
     if dt_s < 0:
         # Everything timed starts anew, so the rate limit holds whatever the clock did.
@@ -83,11 +84,18 @@ def govern(
         state = replace(state, cooling=state.cooling.rested(dt_s))
         return give_back(state, state.knobs.touched(), "resumed", now_s)
     changed = _situation_changed(state, reading)
-    state = replace(state, source=reading.source, profile=reading.profile or state.profile)
+    state = replace(state, source=reading.source, profile=reading.profile)
     if changed:
         state = replace(state, trend=Trend(), watch=state.watch.rebased())
         return give_back(state, state.knobs.touched_hardware(), "situation_changed", now_s)
     return _controlled(device, wish, state, reading, now_s, max(0.0, dt_s))
+
+
+def completed(state: GovernorState, reading: Reading) -> Reading:
+    """Return ``reading``; power source and profile stay as they were where they cannot be read."""
+    is_known = reading.source is not PowerSource.UNKNOWN
+    source = reading.source if is_known else state.source
+    return replace(reading, source=source, profile=reading.profile or state.profile)
 
 
 def settle(state: GovernorState, knob: Knob, why_not: str | None) -> GovernorState:
