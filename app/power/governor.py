@@ -30,7 +30,7 @@ from app.power.records import (
 )
 from app.power.sensing import Sensed, sense, usable
 from app.power.state import GovernorState
-from app.power.steady import adopt, excess_of, follow_speed, is_due, need
+from app.power.steady import HOT_C, adopt, excess_of, follow_speed, is_due, need
 from app.power.steps import (
     lower,
     raise_,
@@ -130,7 +130,8 @@ def _controlled(
     aims = (core_c - state.shift_c, memory_c - state.shift_c)
     sensed = sense(state.sensed, reading, aims, now_s, dt_s)
     watch, foreign = check(state.watch, state.knobs, reading, now_s, state.changed_s)
-    state = _observe(replace(state, sensed=sensed, watch=watch), reading, aims[0], dt_s)
+    state = replace(state, sensed=sensed, watch=watch)
+    state = _observe(wish, state, reading, aims[0], dt_s)
     if foreign is not None:
         return act(state, Restore(knob=foreign, reason=Reason(code=watch.withheld[foreign])), now_s)
     if not reading.active:
@@ -148,14 +149,23 @@ def _controlled(
     return replace(state, notes=notes_of(device, wish, state, reading, aims[0])), actions
 
 
-def _observe(state: GovernorState, reading: Reading, target_c: float, dt_s: float) -> GovernorState:
+def _observe(
+    wish: Wish, state: GovernorState, reading: Reading, target_c: float, dt_s: float
+) -> GovernorState:
     """Follow the cooler: the sensor that is furthest above its target counts as the core."""
     if state.sensed.error_c is None or state.sensed.is_blind:
         return state
     temp_c, power_w = target_c + state.sensed.error_c, usable(reading.power_w)
     is_ours = not (state.sensed.is_slowed and state.knobs.touched_hardware())
+    # a firmware that never lets go is no reason to wait where it is too warm
+    is_ours = is_ours or _is_far_off(wish, state, reading)
     cooling = observe(state.cooling, temp_c, power_w, dt_s, active=reading.active, is_ours=is_ours)
     return replace(state, cooling=cooling)
+
+
+def _is_far_off(wish: Wish, state: GovernorState, reading: Reading) -> bool:
+    """Whether it is too warm all the time, not in peaks, where a temperature is to be kept."""
+    return paces(wish, reading) and (state.sensed.error_c or 0.0) > HOT_C
 
 
 def _watch_even(
@@ -188,7 +198,8 @@ def _regulate(
         limit_w = usable(reading.power_limit_w)
         cooling = adopt(state.cooling, state.steady, state.sensed, target_c, limit_w)
         state = replace(state, cooling=cooling)
-        state, target_c = _keep_off(device, state, target_c, now_s)
+        if not _is_far_off(wish, state, reading):
+            state, target_c = _keep_off(device, state, target_c, now_s)
         excess = excess_of(state.cooling, state.sensed, target_c)
         if excess is not None:
             return hold(device, wish, state, offered, excess, (now_s, target_c))

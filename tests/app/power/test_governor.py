@@ -478,6 +478,17 @@ def test_unreachable_target_is_said() -> None:
     assert "target_unreachable" in codes(run)
 
 
+@pytest.mark.parametrize("knob", [Knob.POWER_LIMIT, Knob.CLOCKS])
+def test_a_firmware_that_never_lets_go_is_no_reason_to_wait(knob: Knob) -> None:
+    """A fan that fails, and a firmware that slows down without a break, above the target."""
+    card = replace(LAPTOP_4060, thermal_clock_mhz=None)
+    known = Run(Plant(card, 22.0), device=only(card, knob)).go(7200).learnt()
+    run = Run(Plant(card, 22.0), device=only(card, knob), known=known).go(3600)
+    run.plant.fixed_fan = run.plant.fan_frac = 0.2
+    run.go(3600)
+    assert is_settled(run)
+
+
 def test_reversals_slow_it_down() -> None:
     """A machine that swings by itself is followed ever more slowly, not chased."""
     device = Plant().device()
