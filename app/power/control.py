@@ -12,8 +12,9 @@ from app.power.changes import Change, ChangeLog, now_utc
 from app.power.client import LEASE_S, HelperClient, HelperGone
 from app.power.cooling import SAME_C, Cooling, recall
 from app.power.devices import check_cap
-from app.power.governor import govern, release, settle
+from app.power.governor import completed, govern, release, settle
 from app.power.holding import relearn
+from app.power.kept import Kept
 from app.power.known import Coolers, known_of
 from app.power.protocol import (
     Applied,
@@ -46,6 +47,9 @@ from app.power.targets import effective_mode, targets
 
 KEEP_S = 600.0
 """How often what was learnt is kept, should the program be killed."""
+
+AIMED_S = 1200.0
+"""What is seen sooner after another target still shows the fan and the case of the one before."""
 
 
 class PowerStatus(Record, frozen=True, kw_only=True):
@@ -108,6 +112,7 @@ class PowerControl:
         self._coolers = coolers
         self._recalled: tuple[float, str | None] | None = None
         self._kept_s = clock()
+        self._aimed_s: float | None = None
         self._last = Reading()
         self._said_s = clock()
         self._is_paused = False
@@ -130,6 +135,10 @@ class PowerControl:
             wish = msgspec.structs.replace(wish, cap_w=None)
         elif wish.cap_w is not None:
             check_cap(self._device, wish.cap_w)
+        if wish == self._wish:
+            return
+        self._keep()  # what was learnt belongs to the target until now
+        self._state = msgspec.structs.replace(self._state, kept=Kept())
         self._wish = wish
 
     @property
@@ -144,6 +153,7 @@ class PowerControl:
     def tick(self, reading: Reading) -> PowerStatus:
         """Take one reading, act on it, renew the lease, and return the status line."""
         now_s = self._clock()
+        reading = completed(self._state, reading)
         self._recall(reading)
         if not self._is_paused:
             self._state, actions = govern(self._device, self._wish, self._state, reading, now_s)
@@ -190,6 +200,8 @@ class PowerControl:
         wanted = (targets(self._device, self._wish, reading)[0], reading.profile)
         if self._coolers is None or wanted == self._recalled:
             return
+        if self._recalled is not None:
+            self._aimed_s = self._clock()
         is_first = self._recalled is None and self._state.cooling.room_c is None
         self._recalled = wanted
         known = self._coolers.find(self._device.key, *wanted)
@@ -199,8 +211,9 @@ class PowerControl:
             self._state = relearn(self._state, known)
 
     def _keep(self) -> None:
-        self._kept_s = self._clock()
-        if self._coolers is None:
+        self._kept_s = now_s = self._clock()
+        is_new = self._aimed_s is not None and 0.0 <= now_s - self._aimed_s < AIMED_S
+        if self._coolers is None or is_new:
             return
         known = known_of(self._state, self._device, self._wish, self._last, time.time())
         if known is not None:

@@ -30,7 +30,7 @@ from app.power.records import (
 )
 from app.power.sensing import Sensed, sense, usable
 from app.power.state import GovernorState
-from app.power.steady import adopt, excess_of, follow_speed, is_due, need
+from app.power.steady import HOT_C, adopt, excess_of, follow_speed, is_due, need
 from app.power.steps import (
     lower,
     raise_,
@@ -70,6 +70,7 @@ def govern(
         reading: The machine now.
         now_s: Seconds on any steady clock; a step back is survived.
     """
+    reading = completed(state, reading)
     dt_s = 0.0 if state.t_s is None else now_s - state.t_s
     if dt_s < 0:
         # Everything timed starts anew, so the rate limit holds whatever the clock did.
@@ -83,11 +84,18 @@ def govern(
         state = replace(state, cooling=state.cooling.rested(dt_s))
         return give_back(state, state.knobs.touched(), "resumed", now_s)
     changed = _situation_changed(state, reading)
-    state = replace(state, source=reading.source, profile=reading.profile or state.profile)
+    state = replace(state, source=reading.source, profile=reading.profile)
     if changed:
         state = replace(state, trend=Trend(), watch=state.watch.rebased())
         return give_back(state, state.knobs.touched_hardware(), "situation_changed", now_s)
     return _controlled(device, wish, state, reading, now_s, max(0.0, dt_s))
+
+
+def completed(state: GovernorState, reading: Reading) -> Reading:
+    """Return ``reading``; power source and profile stay as they were where they cannot be read."""
+    is_known = reading.source is not PowerSource.UNKNOWN
+    source = reading.source if is_known else state.source
+    return replace(reading, source=source, profile=reading.profile or state.profile)
 
 
 def settle(state: GovernorState, knob: Knob, why_not: str | None) -> GovernorState:
@@ -122,7 +130,8 @@ def _controlled(
     aims = (core_c - state.shift_c, memory_c - state.shift_c)
     sensed = sense(state.sensed, reading, aims, now_s, dt_s)
     watch, foreign = check(state.watch, state.knobs, reading, now_s, state.changed_s)
-    state = _observe(replace(state, sensed=sensed, watch=watch), reading, aims[0], dt_s)
+    state = replace(state, sensed=sensed, watch=watch)
+    state = _observe(wish, state, reading, aims[0], dt_s)
     if foreign is not None:
         return act(state, Restore(knob=foreign, reason=Reason(code=watch.withheld[foreign])), now_s)
     if not reading.active:
@@ -140,14 +149,23 @@ def _controlled(
     return replace(state, notes=notes_of(device, wish, state, reading, aims[0])), actions
 
 
-def _observe(state: GovernorState, reading: Reading, target_c: float, dt_s: float) -> GovernorState:
+def _observe(
+    wish: Wish, state: GovernorState, reading: Reading, target_c: float, dt_s: float
+) -> GovernorState:
     """Follow the cooler: the sensor that is furthest above its target counts as the core."""
     if state.sensed.error_c is None or state.sensed.is_blind:
         return state
     temp_c, power_w = target_c + state.sensed.error_c, usable(reading.power_w)
     is_ours = not (state.sensed.is_slowed and state.knobs.touched_hardware())
+    # a firmware that never lets go is no reason to wait where it is too warm
+    is_ours = is_ours or _is_far_off(wish, state, reading)
     cooling = observe(state.cooling, temp_c, power_w, dt_s, active=reading.active, is_ours=is_ours)
     return replace(state, cooling=cooling)
+
+
+def _is_far_off(wish: Wish, state: GovernorState, reading: Reading) -> bool:
+    """Whether it is too warm all the time, not in peaks, where a temperature is to be kept."""
+    return paces(wish, reading) and (state.sensed.error_c or 0.0) > HOT_C
 
 
 def _watch_even(
@@ -180,7 +198,8 @@ def _regulate(
         limit_w = usable(reading.power_limit_w)
         cooling = adopt(state.cooling, state.steady, state.sensed, target_c, limit_w)
         state = replace(state, cooling=cooling)
-        state, target_c = _keep_off(device, state, target_c, now_s)
+        if not _is_far_off(wish, state, reading):
+            state, target_c = _keep_off(device, state, target_c, now_s)
         excess = excess_of(state.cooling, state.sensed, target_c)
         if excess is not None:
             return hold(device, wish, state, offered, excess, (now_s, target_c))

@@ -40,11 +40,12 @@ def hold(
     """
     (now_s, target_c), knobs = now, state.knobs
     direction = -1 if excess_c > 0 else 1
-    if not is_due(state.steady, state.cooling):
+    waits = state.cooling.start is not None and not may_turn(state, now_s, -1)
+    if waits or not is_due(state.steady, state.cooling):
         return state, ()
     if above_cap(device, wish, knobs, offered) and may_turn(state, now_s, -1):
         return act(state, cap(device, wish), now_s)
-    if begun := _begin(device, state, offered, target_c):
+    if begun := _begin(device, wish, state, offered, target_c):
         return act_all(state, begun, now_s)
     state = replace(state, cooling=replace(state.cooling, start=None))
     if swap := _hand_over(device, wish, state, offered, (now_s, target_c)):
@@ -132,9 +133,13 @@ def _hand_over(
 
 
 def _begin(
-    device: GovernedDevice, state: GovernorState, offered: tuple[Knob, ...], target_c: float
+    device: GovernedDevice,
+    wish: Wish,
+    state: GovernorState,
+    offered: tuple[Knob, ...],
+    target_c: float,
 ) -> tuple[Action, ...]:
     start, carried = state.cooling.start, state.cooling.carried_w(target_c)
     if start is None or carried is None or start.draw_w <= 0 or state.knobs.touched():
         return ()
-    return begin(device, offered, start.knobs, carried / start.draw_w)
+    return begin(device, wish, offered, start.knobs, carried / start.draw_w)

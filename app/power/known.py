@@ -33,7 +33,7 @@ class Coolers:
 
     def find(self, key: str, target_c: float, profile: str | None) -> Known | None:
         """Return what was learnt under the most similar conditions: same profile, then target."""
-        found = self._read().get(key, ())
+        found = [k for k in self._read().get(key, ()) if _is_plausible(k)]
         known = min(
             found, key=lambda k: (k.profile != profile, abs(k.target_c - target_c)), default=None
         )
@@ -87,6 +87,13 @@ def known_of(
         is_cautious=cooling.is_cautious or (cooling.c_per_w is None and not is_warm),
         lasting=state.even.lasting or cooling.lasting,
     )
+
+
+def _is_plausible(known: Known) -> bool:
+    """Whether a cooler can be like that: the governor divides by these."""
+    lasting = known.lasting
+    is_lasting = lasting is None or (lasting.frac > 0.0 and lasting.carried_frac > 0.0)
+    return known.c_per_w > 0.0 and is_lasting
 
 
 def _is_like(one: Known, other: Known) -> bool:

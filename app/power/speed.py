@@ -39,6 +39,8 @@ class SpeedWatch:
         before, self._seen = self._seen, (now_s, n_tok)
         if before is None or now_s <= before[0] or n_tok <= before[1]:
             return None
+        if not before[1]:
+            return None  # prefill is in it as well, and short answers would look slow
         rate = (n_tok - before[1]) / (now_s - before[0]) / max(duty, 0.01)
         return rate * self._depth_factor(depth)
 

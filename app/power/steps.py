@@ -120,7 +120,7 @@ def raise_(
 
 
 def begin(
-    device: GovernedDevice, offered: tuple[Knob, ...], known: Knobs, ratio: float
+    device: GovernedDevice, wish: Wish, offered: tuple[Knob, ...], known: Knobs, ratio: float
 ) -> tuple[Action, ...]:
     """Return what holds the speed that lasts from the start; empty = to be found step by step.
 
@@ -128,6 +128,7 @@ def begin(
 
     Args:
         device: Ranges.
+        wish: A cap to stay below.
         offered: Knobs that may be used.
         known: What held the temperature in an earlier session.
         ratio: Draw that the cooler carries now against the one of then.
@@ -138,7 +139,7 @@ def begin(
     if Knob.POWER_LIMIT in offered:
         if known.limit_w is not None:
             watts = float(round(known.limit_w * (1.0 if paced or known.clock_mhz else ratio)))
-            watts = min(device.ceiling_w or 0.0, max(device.floor_w or 0.0, watts))
+            watts = min(capped_w(device, wish), max(device.floor_w or 0.0, watts))
             hardware = SetPowerLimit(watts=watts, reason=reason)
     elif Knob.CLOCKS in offered and known.clock_mhz is not None:
         gain = 0.0 if paced else _clock_gain(device, known.clock_mhz)

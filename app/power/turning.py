@@ -71,7 +71,7 @@ def may_turn(state: GovernorState, now_s: float, direction: int) -> bool:
 
 def give_back(state: GovernorState, knobs: tuple[Knob, ...], code: str, now_s: float) -> Decision:
     """Return what puts ``knobs`` back as they were found."""
-    state = state.rested()
+    state = replace(state.rested(), kept=Kept())
     cooling, draw_w = state.cooling, state.cooling.work_w
     if not knobs:
         return state, ()
@@ -89,7 +89,6 @@ def give_back(state: GovernorState, knobs: tuple[Knob, ...], code: str, now_s: f
     state = replace(
         state,
         cooling=cooling.turned(),
-        kept=Kept(),
         steady=replace(state.steady.turned(), is_held=False, was_held=False, is_needed=False),
     )
     return replace(state, knobs=left, changed_s=now_s, direction=0, last=reason), actions

@@ -12,6 +12,7 @@ from app.domain.settings import Settings
 from app.domain.sweep import BudgetName
 from app.domain.trial import Workload
 from app.estimate.kv import kv_bytes_per_token
+from app.estimate.weights import is_expert
 from app.power.changes import Change, ChangeLog, Pending
 from app.power.choice import PowerChoice, checked, load_choice, save_choice
 from app.power.client import HelperClient, start_helper
@@ -114,14 +115,11 @@ class Power:
         self.end()
         self._telemetry()  # made here, because the keeper's thread must not make a second one
         devices = self._devices(settings.devices) if settings.n_gpu_layers else {}
-        load = Load(
-            weights_bytes=spec.weights_bytes, kv_bytes_per_token=kv_bytes_per_token(spec, settings)
-        )
         try:
             keeper = Keeper(
                 devices, self.choice, readings=self._latest, refresh=self._refresh,
                 set_pace=set_pace,
-                load=load, log=self._log_now(), helper=self._helper,
+                load=load_of(spec, settings), log=self._log_now(), helper=self._helper,
             )  # fmt: skip
         except EnvironmentProblem:
             return None
@@ -237,3 +235,10 @@ class Power:
         telemetry = self._telemetry()
         telemetry.sample_now()
         return telemetry.latest_host()
+
+
+def load_of(spec: ModelSpec, settings: Settings) -> Load:
+    """Return what ``spec`` reads per token: of the experts only those used."""
+    share = spec.n_expert_used / spec.n_expert if spec.n_expert and spec.n_expert_used else 1.0
+    read = sum(t.n_bytes * (share if is_expert(t) else 1.0) for t in spec.tensors)
+    return Load(weights_bytes=round(read), kv_bytes_per_token=kv_bytes_per_token(spec, settings))

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from app.power.helper.gpu import DriverRefused, Gpu
 from app.power.helper.guard import Guard
 from app.power.helper.journal import Entry, Journal, JournalProblem
@@ -39,6 +41,7 @@ from app.power.protocol import (
     decode_request,
 )
 
+replace = msgspec.structs.replace
 OPEN_WITHIN_S = 60.0
 OpenGpu = Callable[[str], Gpu]
 
@@ -156,9 +159,19 @@ class Helper:
         if not self._held.enter_context(self._journal.lock(request.pci_id)):
             return Refused(code="busy", message="another RigTune controls this device")
         self._held.callback(gpu.close)
-        self._guard = Guard(gpu, self._journal, entry)
+        self._guard = self._guard_of(gpu, entry)
         self._lease_s = request.lease_s
         return Opened(facts=self._guard.facts)
+
+    def _guard_of(self, gpu: Gpu, entry: Entry) -> Guard:
+        """Return the guard; what is still left behind is put back first, or goes on being owed."""
+        for left in self._journal.entries():
+            is_same = (left.pci_id, left.boot_id) == (entry.pci_id, entry.boot_id)
+            if is_same and left.identity == entry.identity:
+                guard = Guard(gpu, self._journal, replace(left, pid=entry.pid))
+                if any(result.result == "failed" for result in guard.put_back()):
+                    return guard
+        return Guard(gpu, self._journal, entry)
 
     def _recover(self, entry: Entry) -> tuple[PutBack, ...]:
         with self._journal.lock(entry.pci_id) as is_free:

@@ -16,7 +16,7 @@ from app.power.control import PowerControl, PowerStatus
 from app.power.devices import governed_device
 from app.power.known import FILE, Coolers
 from app.power.protocol import KeepAlive
-from app.power.records import Reading, Wish
+from app.power.records import Mode, Reading, Wish
 from app.power.start import restore_pending, start_control
 from tests.fakes.power_sysfs import AMD_PCI, limit_w, make_amd
 from tests.fakes.thermal_cards import LAPTOP_4060
@@ -101,7 +101,7 @@ def test_limit_is_lowered_logged_and_restored(bench: Bench) -> None:
     assert (bench.logs / "power.jsonl").read_bytes().count(b"\n") == len(bench.log.history())
 
 
-def work(bench: Bench, control: PowerControl, seconds: int) -> None:
+def work(bench: Bench, control: PowerControl, seconds: int) -> Plant:
     """Let a simulated laptop run under ``control``, cold at first."""
     plant = Plant(LAPTOP_4060, 22.0)
     control.tick(msgspec.structs.replace(plant.reading(), active=False))
@@ -109,6 +109,7 @@ def work(bench: Bench, control: PowerControl, seconds: int) -> None:
         plant.advance("decode", bench.paces[-1] if bench.paces else 1.0)
         bench.now_s += 1.0
         control.tick(plant.reading())
+    return plant
 
 
 def test_the_next_session_begins_where_this_one_ended(bench: Bench) -> None:
@@ -269,3 +270,46 @@ def test_log_does_not_grow_for_ever(bench: Bench) -> None:
     bench.heat(control)
     assert path.stat().st_size < 10_000
     assert (bench.logs / "power.old.jsonl").exists()
+
+
+def test_another_wish_is_no_fall_of_the_cooler(bench: Bench) -> None:
+    """Quiet is slower than full because it was asked for, not because heat took the speed."""
+    control = bench.start(has_helper=False)
+    control.set_wish(Wish(mode=Mode.FULL))
+    plant = Plant(LAPTOP_4060, 15.0)
+    said: set[str] = set()
+    for second in range(1250):
+        if second == 700:
+            control.set_wish(Wish(mode=Mode.QUIET))
+        plant.advance("decode", bench.paces[-1] if bench.paces else 1.0)
+        bench.now_s += 1.0
+        said.update(note.code for note in control.tick(plant.reading()).notes)
+    assert bench.paces[-1] < 0.7
+    assert "slower" not in said
+
+
+def test_a_glance_at_another_mode_does_not_replace_what_hours_have_taught(bench: Bench) -> None:
+    """Full for two hours and quiet for seconds: nothing was seen of a fan that turns slowly."""
+    coolers = Coolers(bench.logs)
+    quiet = bench.start(has_helper=False, coolers=coolers)
+    quiet.set_wish(Wish(mode=Mode.QUIET))
+    work(bench, quiet, 7200)
+    quiet.close()
+    known = coolers.find(INFO.key, 61.0, "balanced")
+    assert known is not None
+    full = bench.start(has_helper=False, coolers=coolers)
+    full.set_wish(Wish(mode=Mode.FULL))
+    bench.paces.clear()
+    plant = work(bench, full, 7200)
+    full.set_wish(Wish(mode=Mode.QUIET))
+    for _ in range(30):
+        plant.advance("decode", bench.paces[-1] if bench.paces else 1.0)
+        bench.now_s += 1.0
+        full.tick(plant.reading())
+    full.close()
+    again = coolers.find(INFO.key, 61.0, "balanced")
+    assert again is not None
+    assert again.c_per_w == pytest.approx(known.c_per_w, rel=0.05)
+    hot = coolers.find(INFO.key, 79.0, "balanced")
+    assert hot is not None
+    assert hot.target_c == 79.0

@@ -307,6 +307,48 @@ def test_battery_gives_the_limit_back() -> None:
     assert "on_battery" in codes(run)
 
 
+def test_a_reading_without_a_power_source_does_not_hide_the_battery() -> None:
+    """Unplugged while the source could not be read for a second: ours goes back all the same."""
+    run = Run(Plant()).go(1200)
+    run.break_reading = lambda r: replace(r, source=PowerSource.UNKNOWN, profile=None)
+    run.go(1)
+    run.break_reading = lambda r: r
+    run.plant.source = PowerSource.BATTERY
+    run.go(2)
+    assert not run.state.knobs.touched_hardware()
+    assert run.plant.limit_w == run.found_w
+    assert not run.state.watch.withheld
+    run.wish = Wish(cap_w=80.0)
+    n_written = len(run.plant.written)
+    run.break_reading = lambda r: replace(r, source=PowerSource.UNKNOWN, profile=None)
+    run.go(60)
+    assert len(run.plant.written) == n_written
+
+
+def test_a_profile_that_flaps_is_a_turn_per_20_s_at_most() -> None:
+    """Given back and begun with again every few seconds is no steady speed."""
+    known = Run(Plant(LAPTOP_4060, 22.0)).go(7200).learnt()
+    run = Run(Plant(LAPTOP_4060, 22.0), known=known, work=lambda t: "decode").go(3600)
+    for number in range(60):
+        run.plant.profile = ("performance", "balanced")[number % 2]
+        run.go(11)
+    assert all(b - a >= 20 for a, b in pairwise(hardware_turns(run)))
+
+
+def test_what_held_before_is_not_begun_with_above_the_cap() -> None:
+    """A cap that the user gives, and a suspend right after it."""
+    known = Run(Plant(RTX_3090, 22.0)).go(7200).learnt()
+    run = Run(Plant(RTX_3090, 22.0), known=known).go(3600)
+    assert run.state.knobs.limit_w is not None
+    cap_w, n_written = run.state.knobs.limit_w - 40.0, len(run.plant.written)
+    run.wish = Wish(cap_w=cap_w)
+    run.plant.limit_w = run.found_w
+    run.plant.t_s += 3600.0
+    run.go(600)
+    assert run.state.knobs.touched_hardware()
+    assert all(w <= cap_w + 0.5 or w == run.found_w for w in run.plant.written[n_written:])
+
+
 def test_lost_temperature_gives_the_limit_back_and_works_half_the_time() -> None:
     """Without a temperature nothing is guessed."""
     run = Run(Plant()).go(1200)
@@ -434,6 +476,17 @@ def test_unreachable_target_is_said() -> None:
     """In a room too hot for the target the governor says so, with everything turned down."""
     run = Run(Plant(LAPTOP_4060, 58.0), Wish(mode=Mode.QUIET)).go(3600)
     assert "target_unreachable" in codes(run)
+
+
+@pytest.mark.parametrize("knob", [Knob.POWER_LIMIT, Knob.CLOCKS])
+def test_a_firmware_that_never_lets_go_is_no_reason_to_wait(knob: Knob) -> None:
+    """A fan that fails, and a firmware that slows down without a break, above the target."""
+    card = replace(LAPTOP_4060, thermal_clock_mhz=None)
+    known = Run(Plant(card, 22.0), device=only(card, knob)).go(7200).learnt()
+    run = Run(Plant(card, 22.0), device=only(card, knob), known=known).go(3600)
+    run.plant.fixed_fan = run.plant.fan_frac = 0.2
+    run.go(3600)
+    assert is_settled(run)
 
 
 def test_reversals_slow_it_down() -> None:

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 import pytest
 
+from app.domain.machine import PowerSource
 from app.power.kept import Kept, keep
 from app.power.records import GovernedDevice, Mode, Wish
 from tests.fakes.governed import Run
-from tests.fakes.thermal_cards import LAPTOP_4060
+from tests.fakes.thermal_cards import LAPTOP_4060, RTX_5060_TI
 from tests.fakes.thermal_plant import Plant
 
 
@@ -48,3 +49,13 @@ def test_what_only_the_firmware_holds_is_said_as_well() -> None:
     run.plant.ambient_c = 33.0
     run.go(3600)
     assert run.drift_frac() <= 0.05 or "slower" in run.said
+
+
+def test_a_battery_is_no_fall_of_the_cooler() -> None:
+    """With nothing turned as well: what the firmware allows on battery is another beginning."""
+    device = GovernedDevice(key="gpu", slowdown_c=85.0)
+    run = Run(Plant(RTX_5060_TI, 15.0), Wish(mode=Mode.FULL), device=device).go(700)
+    assert not run.state.knobs.touched()
+    run.plant.source = PowerSource.BATTERY
+    run.go(1900)
+    assert "slower" not in run.said

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from app.power.cooling import Known
+from app.power.cooling import Known, Lasting
 from app.power.known import FILE, Coolers
 
 replace = msgspec.structs.replace
@@ -62,6 +62,19 @@ def test_a_damaged_file_is_nothing_learnt(tmp_path: Path) -> None:
         assert Coolers(tmp_path).find("gpu", 74.0, None) is None
         Coolers(tmp_path).keep("gpu", KNOWN, is_sure=True)
         assert Coolers(tmp_path).find("gpu", 74.0, "balanced") == KNOWN
+
+
+@pytest.mark.parametrize("c_per_w", [0.0, -1.0])
+@pytest.mark.parametrize("carried_frac", [0.0, 0.7])
+def test_figures_that_nothing_can_have_are_nothing_learnt(
+    tmp_path: Path, c_per_w: float, carried_frac: float
+) -> None:
+    """Whole but senseless: the governor would divide by them."""
+    lasting = Lasting(frac=0.8, carried_frac=carried_frac)
+    Coolers(tmp_path).keep("gpu", replace(KNOWN, c_per_w=c_per_w), is_sure=True)
+    assert Coolers(tmp_path).find("gpu", 74.0, "balanced") is None
+    Coolers(tmp_path).keep("gpu", replace(KNOWN, lasting=lasting), is_sure=True)
+    assert (Coolers(tmp_path).find("gpu", 74.0, "balanced") is None) == (carried_frac == 0.0)
 
 
 def test_a_folder_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:

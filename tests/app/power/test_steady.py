@@ -214,9 +214,11 @@ def test_a_knob_that_is_gone_is_not_begun_with() -> None:
     """Without the helper this time, an earlier limit says nothing: the pace is found anew."""
     device = Plant(LAPTOP_4060).device()
     limit_only, paced = Knobs(limit_w=64.0), Knobs(duty=0.6)
-    assert begin(device, (Knob.PACING,), limit_only, 1.0) == ()
-    assert begin(device, (Knob.POWER_LIMIT, Knob.PACING), paced, 1.0) == ()
-    actions = begin(device, (Knob.POWER_LIMIT, Knob.PACING), replace(limit_only, duty=0.8), 0.9)
+    assert begin(device, Wish(), (Knob.PACING,), limit_only, 1.0) == ()
+    assert begin(device, Wish(), (Knob.POWER_LIMIT, Knob.PACING), paced, 1.0) == ()
+    actions = begin(
+        device, Wish(), (Knob.POWER_LIMIT, Knob.PACING), replace(limit_only, duty=0.8), 0.9
+    )
     assert [a.watts for a in actions if isinstance(a, SetPowerLimit)] == [64.0]
     assert [a.duty for a in actions if isinstance(a, SetDuty)] == [0.72]
 

@@ -14,6 +14,7 @@ from app.cli.power_options import tell_pending
 from app.domain.errors import UsageProblem
 from app.domain.events import ServerStarted
 from app.domain.machine import EngineDevice, Gpu, GpuInfo, GpuKind, HostInfo, Machine
+from app.domain.model import TensorInfo
 from app.domain.pacing import Pace
 from app.domain.settings import Settings
 from app.power.changes import ChangeLog
@@ -22,13 +23,14 @@ from app.power.records import Mode
 from app.rig.lease import Lease
 from app.runtime import HOME_VARIABLE
 from app.session import Chat, Server
-from app.session.power import Power
+from app.session.power import Power, load_of
 from app.session.power_views import device_of, governed_gpus
 from app.worker.protocol import ChatMessage
 from tests.fakes.faulty_worker import faulty
 from tests.fakes.governed_session import INFO, KEY, FakeMachine
 from tests.fakes.power_sysfs import limit_w
 from tests.fakes.records import a_model
+from tests.fakes.shapes import a_spec
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sysfs is Linux's")
 
@@ -262,3 +264,14 @@ def test_tell_pending(power: Power, tmp_path: Path, capsys: pytest.CaptureFixtur
     ChangeLog(tmp_path).mark(KEY, KEY)
     tell_pending(power)
     assert "rigtune power --restore" in capsys.readouterr().err
+
+
+def test_of_the_experts_only_those_used_are_read() -> None:
+    """A filling context slows a mixture of experts far more than its size suggests: no heat."""
+    tensors = (
+        TensorInfo(name="blk.0.attn_q.weight", type="Q8_0", shape=(1,), n_bytes=100),
+        TensorInfo(name="blk.0.ffn_up_exps.weight", type="Q8_0", shape=(1,), n_bytes=1600),
+    )
+    spec = a_spec(n_layer=1, tensors=tensors, n_expert=16, n_expert_used=2)
+    assert load_of(spec, ON_GPU).weights_bytes == 300
+    assert load_of(a_spec(n_layer=1, tensors=tensors), ON_GPU).weights_bytes == 1700

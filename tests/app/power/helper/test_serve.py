@@ -242,6 +242,30 @@ def test_another_card_at_the_address_is_not_touched(helper: Running) -> None:
     assert helper.limit_w() == 150.0
 
 
+@pytest.mark.parametrize("is_awake", [True, False])
+def test_what_could_not_be_put_back_is_not_taken_for_what_was_found(
+    helper: Running, is_awake: bool
+) -> None:
+    """A device that slept while it was to be put back, and is opened once it is awake."""
+    helper.start()
+    helper.open_and_set()
+    helper.processes[-1].kill()
+    helper.wait()
+    status = helper.root / "sys/bus/pci/devices" / AMD_PCI / "power/runtime_status"
+    status.write_text("suspended\n")
+    assert [r.result for r in helper.start().pending] == ["failed"]
+    if is_awake:
+        status.write_text("active\n")
+        helper.open_and_set(160.0)
+        helper.ask(Quit())
+        assert helper.journal_files() == []
+    else:
+        assert isinstance(helper.ask(Open(pci_id=AMD_PCI)), Refused)
+        helper.ask(Quit())
+        assert helper.journal_files()
+    assert helper.limit_w() == (203.0 if is_awake else 150.0)
+
+
 def test_second_helper_is_told_it_is_busy(helper: Running) -> None:
     """Two RigTunes: the second neither controls the device nor disturbs the first."""
     helper.start()
