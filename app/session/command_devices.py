@@ -80,8 +80,8 @@ def _shares(text: str) -> str:
     if not any(shares):
         return ""
     whole = all(share == int(share) for share in shares) and max(shares) <= _SHARE_MAX
-    factor = 1.0 if whole else 1000 / max(shares)
-    split = ",".join(str(round(share * factor)) for share in shares)
+    counts = shares if whole else [1000 * (share / max(shares)) for share in shares]
+    split = ",".join(str(round(count)) for count in counts)
     if SPLIT.fullmatch(split) is None:
         raise bad("tensor_split", text, "At most 16 devices can share a model here.")
     return split

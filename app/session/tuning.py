@@ -147,8 +147,10 @@ class Tuning:
         gone on with: the questions that its trials answer are not asked any more, and what they
         cost (loads, failed launches) would be paid twice. It stays stored.
         """
-        found = self._store.interrupted_sweep(self._fingerprint)
-        if found is None or self._differences(found[0]):
+        found = self._store.interrupted_sweep(
+            self._fingerprint, lambda sweep: not self._differences(sweep)
+        )
+        if found is None:
             return None
         sweep, trials = found
         return sweep.id, trials

@@ -1,6 +1,7 @@
 """Sweeps and their trials: written as they happen, so that a kill costs one trial at most."""
 
 import sqlite3
+from collections.abc import Callable
 
 import msgspec
 
@@ -105,18 +106,25 @@ class Sweeps(Database):
         return self.trials(sweep_id)
 
     def interrupted_sweep(
-        self, fingerprint: SweepFingerprint
+        self,
+        fingerprint: SweepFingerprint,
+        is_same: Callable[[StoredSweep], bool] = lambda _: True,
     ) -> tuple[StoredSweep, tuple[Trial, ...]] | None:
-        """Return the last sweep with this fingerprint if it stopped early, with its trials."""
+        """Return the last sweep of its kind if it stopped early, with its trials.
+
+        Args:
+            fingerprint: What it was measured with.
+            is_same: Whether a sweep measured with that asked the same; others do not count, nor
+                do those that were stopped before they measured anything.
+        """
         rows = self._rows(
-            f"{_SELECT} WHERE s.fingerprint = ? AND s.deleted_utc IS NULL"
-            " ORDER BY s.id DESC LIMIT 1",
+            f"{_SELECT} WHERE s.fingerprint = ? AND s.deleted_utc IS NULL ORDER BY s.id DESC",
             to_text(fingerprint),
         )
-        sweeps = [self._sweep(row) for row in rows]
-        if not sweeps or not sweeps[0].can_resume:
-            return None
-        return sweeps[0], self.trials(sweeps[0].id)
+        every = (self._sweep(row) for row in rows)
+        told = (s for s in every if s.n_trials or s.status is SweepStatus.COMPLETE)
+        last = next((s for s in told if is_same(s)), None)
+        return (last, self.trials(last.id)) if last is not None and last.can_resume else None
 
     def sweeps(self, model_fingerprint: str | None = None) -> tuple[StoredSweep, ...]:
         """Return all sweeps, or those of one model, newest first."""

@@ -31,7 +31,7 @@ from app.sweep.knee import cliff_between, find_knee, is_spilled
 from app.sweep.ladder import layer_ladder
 from app.sweep.layers import auto_fit_settings
 from app.sweep.pick import family_heads, pick, resolve_ties
-from app.sweep.points import Point, build_points, counted, usable
+from app.sweep.points import SPILL_BYTES, Point, build_points, counted, usable
 from app.sweep.reasons import explain
 from app.sweep.search import Search
 from app.sweep.speed_model import family_of
@@ -166,7 +166,7 @@ def context_points(search: Search, winner: Point) -> tuple[ContextPoint, ...]:
             n_ctx=place[0],
             depth=place[1],
             decode_tok_s=speed,
-            fits=speed is not None,
+            fits=speed is not None and (trial.shared_growth_bytes or 0) <= SPILL_BYTES,
             meets_floor=None if floor is None or speed is None else speed.low >= floor,
         )
     for n_ctx in larger_contexts(search, winner.settings):

@@ -5,6 +5,7 @@ import msgspec
 from app.domain.settings import Settings
 from app.domain.sweep import GOAL_WORKLOADS, Goal
 from app.domain.trial import Trial, Workload
+from app.sweep.points import SPILL_BYTES
 from app.sweep.search import Asking, Search
 from app.sweep.stats import rate
 
@@ -76,9 +77,9 @@ def longest_context(s: Search) -> Asking[None]:
 
 
 def meets(trial: Trial, floor: float) -> bool:
-    """Whether the lower bound of the trial's decode speed reaches ``floor``, tok/s."""
-    speed = rate(trial.decode)
-    return speed is not None and speed.low >= floor
+    """Whether the lower bound of the trial's decode speed reaches ``floor``, tok/s, unspilled."""
+    speed, growth = rate(trial.decode), trial.shared_growth_bytes or 0
+    return speed is not None and speed.low >= floor and growth <= SPILL_BYTES
 
 
 def full_depth(s: Search, n_ctx: int) -> int:

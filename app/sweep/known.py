@@ -89,7 +89,8 @@ class Known:
 
     def may_win(self, settings: Settings) -> bool:
         """Whether ``settings`` are what the user asked for: references need not be."""
-        return self._keeps_pins(settings) and self._leaves_room(settings)
+        is_asked = self._keeps_pins(settings) and self._keeps_types(settings)
+        return is_asked and self._leaves_room(settings)
 
     def _leaves_room(self, settings: Settings) -> bool:
         """Whether what the user wants left free stays free (a pinned placement is insisted on)."""
@@ -111,6 +112,12 @@ class Known:
         if wanted.get("flash_attn") == FlashAttn.AUTO:
             del wanted["flash_attn"]
         return all(getattr(settings, name) == value for name, value in wanted.items())
+
+    def _keeps_types(self, settings: Settings) -> bool:
+        """Whether the user allows the cache types (llama.cpp's own choice may have others)."""
+        request = self.plan.request
+        chosen = {"type_k", "type_v"}.difference(request.pinned)
+        return all(getattr(settings, name) in (request.kv_types or ("f16",)) for name in chosen)
 
     @property
     def workload(self) -> Workload:

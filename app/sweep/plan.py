@@ -111,7 +111,11 @@ def context_size(request: SweepRequest, space: SearchSpace, workload: Workload) 
     goal = GOAL_WORKLOADS[request.goal]
     per_slot = workload.depth + goal.n_prompt + goal.n_gen
     need = per_slot * goal.n_seq
-    asked = request.pinned.get("n_ctx", request.n_ctx_min)
+    pinned, least = request.pinned.get("n_ctx"), request.n_ctx_min
+    if pinned is not None and least is not None and int(pinned) < least:
+        message = f"A context pinned to {pinned} tokens is less than the {least} that are needed."
+        raise UsageProblem("n_ctx_pin_too_small", message, "Leave one of the two out.")
+    asked = least if pinned is None else pinned
     if asked is not None:
         if int(asked) < need:
             message = (

@@ -120,6 +120,17 @@ def test_only_the_same_search_is_gone_on_with(
         assert store.trials(sweep) == (a_trial(),)
 
 
+def test_another_search_in_between_is_passed_over(tmp_path: Path) -> None:
+    """With the same options as before it goes on, whatever was searched with others since."""
+    with Store.open(tmp_path / "rigtune.db") as store:
+        first = interrupted(store, QUICK, int(POLICY_VERSION))
+        other = interrupted(store, SweepRequest(pinned={"n_ubatch": 256}), int(POLICY_VERSION))
+        done = SweepResult(status=SweepStatus.COMPLETE, recommended=None)
+        store.finish_sweep(other, done)
+        tuning = Tuning(store, a_model(), a_machine(), QUICK)
+        assert tuning.interrupted() == (first, (a_trial(),))
+
+
 def test_a_search_of_another_version_keeps_to_two_launches_without_memory(tmp_path: Path) -> None:
     """What an older policy measured, two failed launches included, is stored and not mixed in."""
     reported = machine(lie_frac=0.12)

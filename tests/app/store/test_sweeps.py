@@ -131,6 +131,20 @@ def test_a_newer_whole_sweep_ends_the_offer(store: Store) -> None:
     assert store.interrupted_sweep(FINGERPRINT) is None
 
 
+def test_what_was_asked_since_does_not_end_the_offer(store: Store) -> None:
+    """Another question, answered or not, and one stopped before it began: the first goes on."""
+    first = start(store)
+    store.add_trial(first, a_trial())
+    for status in (SweepStatus.COMPLETE, SweepStatus.CANCELLED):
+        other = start(store)
+        store.add_trial(other, a_trial())
+        store.finish_sweep(other, _result(status))
+    store.finish_sweep(start(store), _result(SweepStatus.CANCELLED))
+    found = store.interrupted_sweep(FINGERPRINT, lambda sweep: sweep.id in {first, first + 3})
+    assert found is not None
+    assert found[0].id == first
+
+
 def test_another_fingerprint_never_resumes(store: Store) -> None:
     """Trials measured with another driver are not mixed in, and the difference has a name."""
     store.add_trial(start(store), a_trial())

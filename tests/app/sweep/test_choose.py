@@ -150,6 +150,17 @@ def test_long_context_grows_until_the_floor() -> None:
     assert n_ctx > 4096
 
 
+def test_a_context_that_spills_is_no_answer() -> None:
+    """Fast enough or not: what lies in shared memory does not fit, and is not said to."""
+    result = search(SimulatedRig(random_machine(5002)), SweepRequest(goal=Goal.LONG_CONTEXT))
+    grown = {t.request.settings.n_ctx for t in result.trials if (t.shared_growth_bytes or 0) > 0}
+    assert grown == {32768}
+    assert result.recommended is not None
+    assert result.recommended.settings.n_ctx == 16384
+    assert [p.fits for p in result.context_curve if p.n_ctx == 32768] == [False]
+    assert [r.data["n_ctx"] for r in result.reasons if r.code == "larger_context"] == [16384]
+
+
 def test_a_pinned_context_does_not_grow() -> None:
     """The longest context is what the goal is for, but a pin is what was asked for."""
     request = SweepRequest(goal=Goal.LONG_CONTEXT, floor_tok_s=1.0, pinned={"n_ctx": 4096})

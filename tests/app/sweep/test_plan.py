@@ -68,6 +68,13 @@ def test_context_too_small_is_a_usage_error() -> None:
     assert refused(SweepRequest(goal=Goal.AGENT, n_ctx_min=9215)) == "n_ctx_too_small"
 
 
+def test_a_pinned_context_below_the_least_is_a_usage_error() -> None:
+    """Neither of the two is left out unsaid; at least as much as is needed is no contradiction."""
+    both = SweepRequest(n_ctx_min=8192, pinned={"n_ctx": 4096})
+    assert refused(both) == "n_ctx_pin_too_small"
+    assert plan(SweepRequest(n_ctx_min=4096, pinned={"n_ctx": 8192})).n_ctx == 8192
+
+
 def test_short_trained_models_are_timed_shallower() -> None:
     """A model trained for 1,024 tokens is timed at what its context leaves."""
     rig = SimulatedRig(machine())

@@ -108,6 +108,21 @@ def test_pins_are_kept() -> None:
         assert {getattr(a, name) for a in asked} == {value}
 
 
+@pytest.mark.parametrize("seed", [5001, 5005])
+def test_a_cache_that_is_not_allowed_cannot_win(seed: int) -> None:
+    """Answer and knee have an allowed type; llama.cpp's own choice, in f16, is shown beside them.
+
+    Both machines would be as fast with it, and took it.
+    """
+    result = search(SimulatedRig(random_machine(seed)), SweepRequest(kv_types=("q8_0",)))
+    assert result.recommended is not None
+    assert result.knee is not None
+    assert result.baseline_auto_fit is not None
+    for answer in (result.recommended, result.knee):
+        assert (answer.settings.type_k, answer.settings.type_v) == ("q8_0", "q8_0")
+    assert result.baseline_auto_fit.settings.type_k == "f16"
+
+
 def test_rules_of_the_user_s_are_kept() -> None:
     """Every answer has them; llama.cpp's own choice knows nothing of them, and cannot win."""
     rules = "attn_k=CPU"
