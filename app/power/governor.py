@@ -239,13 +239,13 @@ def _follow_heat(
     error = sensed.error_c or 0.0
     coming = error + LOOK_AHEAD_S * sensed.slope_c_s
     action: Action | None = None
-    if min(error, coming) > LOWER_C and max(error, coming) > UPPER_C:
+    if above_cap(device, wish, knobs, offered) and may_turn(state, now_s, -1):
+        action = cap(device, wish)
+    elif min(error, coming) > LOWER_C and max(error, coming) > UPPER_C:
         if not may_turn(state, now_s, -1):
             return state, ()
         action = lower(device, knobs, offered, sensed, max(error, coming))
         state = count_over(state, error, now_s, nothing_left=action is None)
-    elif above_cap(device, wish, knobs, offered) and may_turn(state, now_s, -1):
-        action = cap(device, wish)
     elif max(error, coming) < LOWER_C and may_turn(state, now_s, 1) and _is_telling(state, now_s):
         state = replace(state, over_since_s=None)
         spare = -max(error, coming)

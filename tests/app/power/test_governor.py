@@ -349,6 +349,18 @@ def test_what_held_before_is_not_begun_with_above_the_cap() -> None:
     assert all(w <= cap_w + 0.5 or w == run.found_w for w in run.plant.written[n_written:])
 
 
+def test_a_cap_given_while_it_is_too_warm_is_set_first() -> None:
+    """Steps against the heat do not stay above what the user wants, nor put it off."""
+    run = Run(Plant(LAPTOP_4060, 38.0), Wish(mode=Mode.BALANCED))
+    run.break_reading = lambda r: replace(r, power_w=None)  # only the temperature is followed
+    run.go(90)
+    cap_w, n_written = 71.0, len(run.plant.written)
+    run.wish = Wish(mode=Mode.BALANCED, cap_w=cap_w)
+    run.go(60)
+    assert run.plant.written[n_written] == cap_w
+    assert all(w <= cap_w for w in run.plant.written[n_written:])
+
+
 def test_lost_temperature_gives_the_limit_back_and_works_half_the_time() -> None:
     """Without a temperature nothing is guessed."""
     run = Run(Plant()).go(1200)
