@@ -15,6 +15,7 @@ from collections.abc import Generator
 
 import msgspec
 
+from app.domain.errors import EnvironmentProblem
 from app.domain.events import TrialProgress
 from app.domain.memory import Verdict
 from app.domain.settings import FlashAttn, LoadMode, Settings, SplitMode, Switch
@@ -40,6 +41,13 @@ def compare_output(
         best: The answer; its weights are loaded again where those that are loaded say nothing.
         rig: Where it was measured.
     """
+    try:
+        return (yield from _compared(best, rig))
+    except EnvironmentProblem as problem:  # the answer stands without it
+        return [_unchecked(problem.info.message)]
+
+
+def _compared(best: Recommended, rig: WorkerRig) -> Generator[TrialProgress, None, list[Reason]]:
     settings = best.settings
     reference = reference_of(settings)
     if reference is not None:

@@ -1,11 +1,12 @@
 """Whether an answer leaves the model's words as they are: what is compared, and what is said."""
 
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 
 import msgspec
 import pytest
 
-from app.domain.errors import ErrorInfo
+from app.domain.errors import EnvironmentProblem, ErrorInfo
 from app.domain.memory import MemoryEstimate, MemorySource, Verdict
 from app.domain.model import ModelSpec
 from app.domain.outcome import Outcome
@@ -115,9 +116,11 @@ def two_devices() -> Iterator[tuple[str, str]]:
         yield first, second
 
 
-def rig_on(spec: ModelSpec, *endpoints: str, judge: Judge | None = None) -> WorkerRig:
+@contextmanager
+def rig_on(spec: ModelSpec, *endpoints: str, judge: Judge | None = None) -> Iterator[WorkerRig]:
     host = SearchHost(cores_physical=1, cores_logical=1, ram_bytes=1 << 34)
-    return WorkerRig(spec, host, launch=Launch(rpc=endpoints), judge=judge)
+    with closing(WorkerRig(spec, host, launch=Launch(rpc=endpoints), judge=judge)) as rig:
+        yield rig
 
 
 @pytest.mark.engine
@@ -125,8 +128,7 @@ def test_a_load_divided_by_tensor_is_compared(
     tiny: ModelSpec, two_devices: tuple[str, str]
 ) -> None:
     """Two devices that compute each layer together say what the CPU says; the figure is told."""
-    rig = rig_on(tiny, *two_devices)
-    try:
+    with rig_on(tiny, *two_devices) as rig:
         both = tuple(d.id for d in rig.space().devices)
         by_tensor = msgspec.structs.replace(
             PLAIN, n_gpu_layers=99, devices=both, split_mode=SplitMode.TENSOR
@@ -136,8 +138,6 @@ def test_a_load_divided_by_tensor_is_compared(
         assert found[0].data["n_tok"] == MIN_CHECK_TOK
         assert 0 <= float(str(found[0].data["kl_nats"])) <= KL_BOUND_NATS
         assert rig.loaded == by_tensor
-    finally:
-        rig.close()
 
 
 @pytest.mark.engine
@@ -151,14 +151,28 @@ def test_a_reference_that_does_not_fit_is_said(
         source, verdict = MemorySource.DRY_RUN, Verdict.DOES_NOT_FIT
         return MemoryEstimate(devices=(), source=source, verdict=verdict, note=NO_RAM)
 
-    rig = rig_on(tiny, *two_devices, judge=judge)
     by_tensor = Settings(n_gpu_layers=9, devices=("RPC0", "RPC1"), split_mode=SplitMode.TENSOR)
-    try:
+    with rig_on(tiny, *two_devices, judge=judge) as rig:
         (reason,) = drain(compare_output(answer(by_tensor), rig))
         assert (reason.code, reason.data) == ("output_unchecked", {"why": NO_RAM})
         assert rig.loaded is None
-    finally:
-        rig.close()
+
+
+@pytest.mark.engine
+def test_a_comparison_that_cannot_be_planned_leaves_the_answer(
+    tiny: ModelSpec, two_devices: tuple[str, str]
+) -> None:
+    """No worker to plan with is told in place of the comparison; the search's result stays."""
+
+    def judge(settings: Settings, _: object) -> MemoryEstimate:
+        raise EnvironmentProblem("engine_not_started", "The engine did not start.")
+
+    by_tensor = Settings(n_gpu_layers=9, devices=("RPC0", "RPC1"), split_mode=SplitMode.TENSOR)
+    with rig_on(tiny, *two_devices, judge=judge) as rig:
+        (reason,) = drain(compare_output(answer(by_tensor), rig))
+        assert (reason.code, reason.data) == (
+            "output_unchecked", {"why": "The engine did not start."},
+        )  # fmt: skip
 
 
 @pytest.mark.engine
@@ -166,8 +180,7 @@ def test_an_answer_that_is_not_loaded_is_loaded_again(
     tiny: ModelSpec, two_devices: tuple[str, str]
 ) -> None:
     """Weights on other devices say nothing about the answer's; fewer layers there do."""
-    rig = rig_on(tiny, *two_devices)
-    try:
+    with rig_on(tiny, *two_devices) as rig:
         both = tuple(d.id for d in rig.space().devices)
         on_both = msgspec.structs.replace(PLAIN, n_gpu_layers=99, devices=both)
         for settings, loaded in (
@@ -180,5 +193,3 @@ def test_an_answer_that_is_not_loaded_is_loaded_again(
             assert rig.loaded == loaded
         gone = msgspec.structs.replace(PLAIN, devices=("CUDA7",), n_gpu_layers=1)
         assert codes(drain(compare_output(answer(gone), rig))) == ["output_unchecked"]
-    finally:
-        rig.close()
