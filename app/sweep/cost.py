@@ -2,6 +2,7 @@
 
 import msgspec
 
+from app.domain.sweep import SearchSpace
 from app.domain.trial import Trial, Workload
 from app.sweep.stats import seconds_per_token
 
@@ -35,3 +36,16 @@ def affordable(workload: Workload, speed: tuple[float, float], limit_s: float) -
 def fastest(trial: Trial) -> tuple[float, float]:
     """Return the least seconds per token (prefill, decode) of a trial's passes."""
     return min(seconds_per_token(trial.prefill)), min(seconds_per_token(trial.decode))
+
+
+def streamed_tok_s(space: SearchSpace, over_bytes: int) -> float:
+    """Return the tokens per second that reading what is missing of ``over_bytes`` leaves, at most.
+
+    The file's rate is that of the expected load. Every token needs all but the experts, so these
+    are what is missing first; of them it reads only the share it uses.
+    """
+    model = space.model
+    bytes_s = model.file_bytes / max(space.load_s, 0.1)
+    experts = min(over_bytes, model.expert_bytes)
+    used = (model.n_expert_used or model.n_expert) / max(model.n_expert, 1)
+    return bytes_s / (over_bytes - experts + experts * used)

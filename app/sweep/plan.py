@@ -19,6 +19,7 @@ from app.domain.sweep import (
 )
 from app.domain.trial import Workload
 from app.domain.units import format_bytes
+from app.sweep.cost import streamed_tok_s
 from app.sweep.knobs import default_type
 from app.sweep.ladder import Bounds, expert_ladder, layer_ladder
 from app.sweep.start import base_settings, device_groups
@@ -338,16 +339,3 @@ def _check_size(request: SweepRequest, space: SearchSpace) -> tuple[str, ...]:
         f"{streamed_tok_s(space, over):.2g} tok/s."
     )
     raise UsageProblem("model_too_large", message, hint)
-
-
-def streamed_tok_s(space: SearchSpace, over_bytes: int) -> float:
-    """Return the tokens per second that reading what is missing of ``over_bytes`` leaves, at most.
-
-    The file's rate is that of the expected load. Every token needs all but the experts, so these
-    are what is missing first; of them it reads only the share it uses.
-    """
-    model = space.model
-    bytes_s = model.file_bytes / max(space.load_s, 0.1)
-    experts = min(over_bytes, model.expert_bytes)
-    used = (model.n_expert_used or model.n_expert) / max(model.n_expert, 1)
-    return bytes_s / (over_bytes - experts + experts * used)

@@ -334,11 +334,9 @@ class Engine:
 
     def _flash_attn(self, requested: FlashAttn) -> FlashAttn:
         """Return what the engine took; there is no getter, only lines of its log."""
-        if self.log.has("Flash Attention not supported, set to disabled"):
-            return FlashAttn.OFF
-        if self.log.has("flash_attn is not compatible"):
-            return FlashAttn.OFF
-        return FlashAttn.OFF if requested is FlashAttn.OFF else FlashAttn.ON
+        refused = "Flash Attention not supported, set to disabled", "flash_attn is not compatible"
+        is_off = requested is FlashAttn.OFF or any(self.log.has(line) for line in refused)
+        return FlashAttn.OFF if is_off else FlashAttn.ON
 
     def _drop_plan(self) -> None:
         if self._planned:

@@ -10,7 +10,8 @@ from app.domain.sweep import BUDGETS, BudgetName, Goal, SweepPlan, SweepRequest
 from app.domain.units import GIB
 from app.rig.replay import ReplayRig
 from app.rig.simulated import SimulatedRig
-from app.sweep.plan import make_plan, streamed_tok_s
+from app.sweep.cost import streamed_tok_s
+from app.sweep.plan import make_plan
 from tests.fakes.rigs import GOLDEN, machine, plan_for, point, replay, search
 
 
